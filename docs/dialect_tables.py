@@ -9,6 +9,7 @@ import yaml
 from gateway.dialects.brokers import BROKERS
 from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.first_character import PrefixMapping
+from gateway.dialects.parts import BOUNDARY
 from gateway.dialects.registry import DIALECTS, find_dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.limits import Limit
@@ -82,6 +83,9 @@ def _syntax_facts(dialect: Dialect) -> Iterator[tuple[str, str]]:
     yield "a level is called", noun
     leading = f", and every name begins with {_code(dialect.leading)}" if dialect.leading else ""
     yield "separator", _code(dialect.separator) + leading
+    if dialect.key is not None:
+        yield "a key stands behind", _code(BOUNDARY)
+        yield "the facts below are those of", "the topic"
     if dialect.tag_lists:
         yield "tag lists", "a message carries several names, separated by `,`"
     placement = PLACEMENTS[dialect.wildcard_placement].format(noun=noun)
@@ -96,6 +100,10 @@ def _syntax_facts(dialect: Dialect) -> Iterator[tuple[str, str]]:
 
 def _character_facts(dialect: Dialect) -> Iterator[tuple[str, str]]:
     noun = dialect.level_noun
+    if dialect.alphabet:
+        yield f"characters of a {noun}, and no others", _code(dialect.alphabet.replace("\\", ""))
+    if dialect.forbidden_names:
+        yield "texts that no whole name is", _codes(dialect.forbidden_names)
     if dialect.forbidden:
         yield "characters that no name contains", _codes(dialect.forbidden)
     if dialect.reserved_levels:

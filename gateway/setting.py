@@ -60,6 +60,7 @@ class SettingFacts(TypedDict, total=False):
     secret: bool  # a file must hold a reference, and the value stays out of `repr` and findings
     path: PathKind  # relative to the folder of the file that contains it
     unit: SettingUnit  # of a number, which a file may write with another one: 64MiB, 1.5s
+    instead: str  # the key of which one can stand in place of this one; one of both is needed
     shorthand: str  # the key of the mapping that a text in place of the mapping sets
 
 
@@ -154,6 +155,11 @@ def type_hints(kind: type) -> dict[str, Any]:
 
 def is_required(field: Field[Any]) -> bool:
     return field.default is MISSING and field.default_factory is MISSING
+
+
+def is_needed(field: Field[Any]) -> bool:
+    """Return whether a file must have the setting, or the one that can stand in its place."""
+    return is_required(field) or "instead" in field.metadata
 
 
 def default_path(field: Field[Any]) -> str | None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.systems import SYSTEMS, legal_name, legal_pattern
 
 PIECES = [
-    *"ab%$_#+*>.,/~- \0é漢",
+    *"ab%$_#+*>.,/~-: \0é漢",
     "\U0001f600",
     "#P2P",
     "$SYS",
@@ -33,6 +33,13 @@ PIECES = [
     "%25-",
     "%2B",
     "E",
+    ":",
+    "%3A",
+    "_x2E-",
+    "_xx2E-",
+    "_x3A-",
+    "_x5F-",
+    "_x",
     "red",
     "orders",
 ]
@@ -58,7 +65,16 @@ def names(system: str) -> st.SearchStrategy[str]:
     few = st.lists(levels(system), min_size=1, max_size=4)
     deep = st.integers(60, 130).map(lambda size: ["d"] * size)
     lists = st.one_of(few, few, few, few, few, few, deep)
-    return lists.map(lambda found: row.spell(*found)).filter(lambda name: legal_name(system, name))
+    found = lists.map(lambda found: row.spell(*found))
+    if row.keys:
+        found = st.one_of(found, st.tuples(found, keys()).map(":".join))
+    return found.filter(lambda name: legal_name(system, name))
+
+
+def keys() -> st.SearchStrategy[str]:
+    """The key of a message of Kafka, in any characters."""
+    levels = st.lists(st.sampled_from([piece for piece in PIECES if "." not in piece]), max_size=3)
+    return st.lists(levels.map("".join), max_size=3).map(".".join)
 
 
 def patterns(system: str) -> st.SearchStrategy[str]:
@@ -66,10 +82,12 @@ def patterns(system: str) -> st.SearchStrategy[str]:
     row = SYSTEMS[system]
     wildcards = st.sampled_from(WILDCARDS)
     parts = st.one_of(wildcards, wildcards, levels(system))
-    return (
-        st.lists(parts, min_size=1, max_size=4)
-        .map(lambda found: row.spell(*found))
-        .filter(lambda text: legal_pattern(system, text) and len(text.encode()) < MAX_PATTERN_BYTES)
+    found = st.lists(parts, min_size=1, max_size=4).map(lambda found: row.spell(*found))
+    if row.keys:
+        keyed = st.lists(st.one_of(st.sampled_from("*>"), keys()), max_size=3).map(".".join)
+        found = st.one_of(found, st.tuples(found, keyed).map(":".join))
+    return found.filter(
+        lambda text: legal_pattern(system, text) and len(text.encode()) < MAX_PATTERN_BYTES
     )
 
 
@@ -81,6 +99,7 @@ def pairs(draw: st.DrawFn, system: str) -> tuple[str, str]:
     if draw(st.booleans()) and draw(st.booleans()):
         return pattern, draw(names(system))
     text = pattern.split(",")[0] if row.tag_lists else pattern
+    text, colon, key = text.partition(":") if row.keys else (text, "", "")
     made: list[str] = []
     for part in text.removeprefix(row.leading).split(row.separator):
         if part in {">", "#", "..."}:
@@ -90,6 +109,8 @@ def pairs(draw: st.DrawFn, system: str) -> tuple[str, str]:
         else:
             made.append(part.replace("*", draw(levels(system))))
     name = row.spell(*made)
+    if row.keys and (colon or draw(st.booleans())):
+        name += f":{key.replace('*', 'b').replace('>', draw(keys()))}"
     if not legal_name(system, name) or (row.tag_lists and "," in name):
         name = draw(names(system))
     return pattern, name

@@ -22,6 +22,7 @@ class System:
     forbidden: str = ""  # characters that no level contains, besides the separator
     empty_levels: bool = True
     tag_lists: bool = False
+    keys: bool = False  # a name may have a key behind a colon
 
     def spell(self, *levels: str) -> str:
         return self.leading + self.separator.join(levels)
@@ -66,6 +67,10 @@ _ROWS = (
     System(
         "rabbitmq", ".", "#", rules.legal_rabbitmq_name, rules.legal_rabbitmq_pattern,
         rules.rabbitmq_selects,
+    ),
+    System(
+        "kafka", ".", ">", rules.legal_kafka_name, rules.legal_kafka_pattern,
+        rules.kafka_selects, forbidden=rules.KAFKA_FORBIDDEN, keys=True,
     ),
 )  # fmt: skip
 SYSTEMS: dict[str, System] = {row.name: row for row in _ROWS}

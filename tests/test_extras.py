@@ -27,6 +27,7 @@ SETTINGS = {
     "solace": "url: 'tcp://127.0.0.1:1', vpn: v",
     "nats": "url: 'nats://127.0.0.1:1'",
     "rabbitmq": "url: 'amqp://127.0.0.1:1'",
+    "kafka": "servers: '127.0.0.1:1'",
 }
 
 
@@ -64,7 +65,13 @@ def test_the_command_installs_into_this_environment(
     assert install_command("rabbitmq").startswith(begin.format(prefix=prefix))
 
 
-DRIVERS = {"jms": "jpype", "solace": "solace", "nats": "nats", "rabbitmq": "pika"}
+DRIVERS = {
+    "jms": "jpype",
+    "solace": "solace",
+    "nats": "nats",
+    "rabbitmq": "pika",
+    "kafka": "confluent_kafka",
+}
 
 
 def test_every_kind_with_an_extra_has_a_driver_here() -> None:

@@ -7,6 +7,12 @@ from dataclasses import replace
 from gateway.config.build_endpoint import RouteContext, parse_pattern_at, parse_patterns
 from gateway.config.build_targets import SourceFacts, build_targets
 from gateway.config.field_checks import check_heartbeat_fields, check_retained_fields
+from gateway.config.name_parts import (
+    check_parts,
+    name_place,
+    written_pattern,
+    written_templates,
+)
 from gateway.config.place import Place
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
 from gateway.dialects.base import Dialect, parse_subject
@@ -60,7 +66,10 @@ def _build_route(
     dialect = endpoint.dialect
     if settings.retained == "forward" and "retained" in endpoint.settings.carries:
         check_retained_fields(settings.targets, place["to"])
-    pattern = parse_pattern_at(source.pattern, dialect, here["pattern"])
+    pattern = None
+    if check_parts(source, dialect, here):
+        where = here[name_place(source, "pattern")]
+        pattern = parse_pattern_at(written_pattern(source), dialect, where)
     excludes = parse_patterns(source.exclude, dialect, here["exclude"])
     before = len(place.reader.findings)
     tags = _tag_rule(source, dialect, here["tags"])
@@ -107,9 +116,9 @@ def _check_targets(
     place: Place,
 ) -> None:
     """Report the faults of targets that do not depend on the captures of a source with findings."""
-    texts = [source.pattern]
+    texts = [written_pattern(source)]
     for target in settings.targets:
-        texts += [*(target.template or ()), *map(str, target.headers.set.values())]
+        texts += [*written_templates(target), *map(str, target.headers.set.values())]
         texts += map(str, target.payload.set.values())
     constants = {"@system": system, "@endpoint": source.endpoint}
     facts = SourceFacts(any_captures(texts), EACH_TAG, constants)
@@ -118,7 +127,7 @@ def _check_targets(
 
 def _is_reversible(settings: RouteSettings, place: Place) -> bool:
     """Report a route that has too many sources, targets or templates for a reverse route."""
-    templates = [text for target in settings.targets for text in target.template or ()]
+    templates = [text for target in settings.targets for text in written_templates(target)]
     if field := next((name for text in templates for name in fields_in(text)), ""):
         reason = f"no name that comes back tells {{{field}}}, which a message brought"
         place.report("direction", reason, "write two routes")
@@ -135,7 +144,7 @@ def _with_reverse_route(
 ) -> list[Route]:
     """Return the route and its reverse route, with pattern and template exchanged."""
     (target,) = settings.targets
-    (template,) = target.template or ()
+    (template,) = written_templates(target)
     if forward.source.share:
         reason = f"{forward.source.share!r} is shared in the forward direction only"
         hint = "write two routes, each with a shared subscription"

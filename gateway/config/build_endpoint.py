@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from xxhash import xxh3_64_hexdigest
 
-from gateway.config.nodes import KeyPath, did_you_mean
+from gateway.config.hints import did_you_mean
+from gateway.config.nodes import KeyPath
 from gateway.config.place import Place
 from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.section_checks import is_loopback

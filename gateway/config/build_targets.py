@@ -9,6 +9,7 @@ from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
 from gateway.config.field_checks import field_faults
+from gateway.config.name_parts import check_parts, name_place, written_templates
 from gateway.config.place import Place
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
@@ -43,6 +44,8 @@ def build_targets(
         here = place[index]
         endpoint = context.find(settings.endpoint, here["endpoint"])
         if endpoint is None or not _has_tags(settings, source.tags, endpoint, here):
+            continue
+        if not check_parts(settings, endpoint.dialect, here):
             continue
         label = _label(route, index)
         if target := _target(settings, label, endpoint, source, context, here):
@@ -98,8 +101,9 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
             dictionary=context.dictionary,
         )
     templates = []
-    for text in settings.template or ():
-        with reported("template", text):
+    where = name_place(settings, "template")
+    for text in written_templates(settings):
+        with reported(where, text):
             templates.append(
                 parse_template(
                     text,
@@ -107,7 +111,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
                     source.pattern,
                     require_tags=source.tags.require_tags,
                     constants=source.constants,
-                    report=partial(report, "template"),
+                    report=partial(report, where),
                 )
             )
     rules = NO_RULES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
+from gateway.config.name_parts import written_templates
 from gateway.config.place import Place
 from gateway.config.schema import TargetSettings
 from gateway.dialects.base import Dialect
@@ -59,7 +60,7 @@ def _open_templates(
 def check_retained_fields(targets: Sequence[TargetSettings], place: Place) -> None:
     """Report the fields that the ends of retained messages lack; also beside other faults."""
     for index, target in enumerate(targets):
-        names = [name for text in target.template or () for name in fields_in(text)]
+        names = [name for text in written_templates(target) for name in fields_in(text)]
         sets = map(str, (*target.headers.set.values(), *target.payload.set.values()))
         names += [name for text in sets for name, default in fields_in(text).items() if not default]
         if cleared := next(filter(is_payload_field, names), ""):

@@ -15,11 +15,11 @@ import yaml
 from gateway.archive.layout import names_an_archive
 from gateway.config.build_endpoint import Endpoint, make_endpoint, setting_faults
 from gateway.config.hidden_values import HiddenValues
+from gateway.config.hints import did_you_mean
 from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
-    did_you_mean,
     entries,
     key_faults,
     load_mapping,

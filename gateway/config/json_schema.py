@@ -87,6 +87,9 @@ def _of(kind: type) -> Schema:
         schema["description"] = kind.__doc__.splitlines()[0]
     if needed := [word for word, field in fields.items() if is_required(field)]:
         schema["required"] = needed
+    for word, field in fields.items():
+        if other := field.metadata.get("instead"):
+            schema["anyOf"] = [{"required": [word]}, {"required": [other]}]
     return schema
 
 

@@ -152,7 +152,16 @@ class SourceSettings:
 
     endpoint: str = setting("name of an endpoint")
     pattern: str = setting(
-        "subscription in the dialect of the endpoint; {name} and {name...} are captures"
+        "subscription in the dialect of the endpoint; {name} and {name...} are captures",
+        "",
+        instead="topic",
+    )
+    topic: str | None = optional(
+        "in place of `pattern`, where a name has a topic and a key: a subscription to topics,"
+        " whatever the key, with captures"
+    )
+    key: str | None = optional(
+        "pattern of the keys, with captures, beside `topic`; it takes no message without a key"
     )
     exclude: tuple[str, ...] = setting("patterns of names that this route does not take", ())
     selector: str | None = optional(
@@ -192,6 +201,10 @@ class TargetSettings:
         " when absent, the name of the message. Several templates make several tags, where the"
         " target has tag lists"
     )
+    topic: str | None = optional(
+        "in place of `template`, where a name has a topic and a key: the topic of the copy"
+    )
+    key: str | None = optional("key of the copy, beside `topic`; null when absent")
     on_unmappable: UnmappableText | None = optional(
         "action on characters that the target's names cannot have: escape them, reject the"
         " message, or replace them by `replacement`; as the endpoint when absent"

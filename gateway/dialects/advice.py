@@ -48,8 +48,8 @@ class LimitUsage:
 
 def limit_usage(name: str, dialect: Dialect) -> Iterator[LimitUsage]:
     """Return the usage of each limit of `dialect` by a legal `name` that the gateway makes."""
-    levels = split_levels(name, dialect)
-    return (_usage(name, levels, limit) for limit in dialect.limits)
+    text, levels = dialect.limited(name, split_levels(name, dialect))
+    return (_usage(text, levels, limit) for limit in dialect.limits)
 
 
 def _usage(text: str, levels: Sequence[str], limit: Limit) -> LimitUsage:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.globs import convert_glob
 from gateway.dialects.names import canonical_levels
+from gateway.dialects.parts import divided
 from gateway.model.pattern import AnyMany, Glob, Level, Literal, Pattern, WildcardExclusions
 
 
@@ -17,6 +18,9 @@ def canonical_patterns(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Pat
     rest wildcard may be the first level of a name or a later one, and a first level may decode
     differently. In this case there are two patterns.
     """
+    if dialect.key is not None:
+        yield from _canonical_parts(pattern, dialect)
+        return
     levels = pattern.levels
     fixed = [at for at, level in enumerate(levels) if not isinstance(level, AnyMany)]
     start = fixed[0] if fixed else len(levels) - 1
@@ -27,6 +31,30 @@ def canonical_patterns(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Pat
             yield from canonical_patterns(Pattern(levels[start:], pattern.exclusions), dialect)
             levels = (AnyMany(1), *levels[start:])
     yield _canonical_pattern(levels, pattern.exclusions, dialect)
+
+
+def _canonical_parts(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Pattern, bool]]:
+    """Convert a topic and its key.
+
+    The one level of a key may decode differently when more follow: then there are two patterns.
+    """
+    levels = pattern.levels
+    variants = [levels]
+    if divided(levels)[2][1:] == (AnyMany(0),):
+        *before, level, _ = levels
+        short, long = (*before, level), (*before, level, AnyMany(1))
+        if _decoded_parts(short, dialect) != _decoded_parts(long, dialect)[:-1]:
+            variants = [short, long]
+    for each in variants:
+        found = _decoded_parts(each, dialect)
+        yield Pattern(found, canonical_exclusions(pattern.exclusions, dialect)), True
+
+
+def _decoded_parts(levels: tuple[Level, ...], dialect: Dialect) -> tuple[Level, ...]:
+    texts = [level.text if isinstance(level, Literal) else "x" for level in levels]
+    decoded = dialect.codec.decode(texts)  # each at its place
+    pairs = zip(levels, decoded, strict=True)
+    return tuple(Literal(text) if isinstance(level, Literal) else level for level, text in pairs)
 
 
 def _canonical_pattern(
@@ -42,7 +70,7 @@ def _canonical_pattern(
         if isinstance(level, Literal):
             made = literals[level.text] if at else Literal(_canonical_first(level.text, dialect))
         elif isinstance(level, Glob):
-            made, same = convert_glob(level, dialect.codec, first=at == 0, outward=False)
+            made, same = convert_glob(level, dialect.escapes, first=at == 0, outward=False)
             exact = exact and same
         found.append(made)
     if found == [Literal(""), AnyMany(0)]:  # one empty level alone is not a name

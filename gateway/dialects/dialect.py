@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -9,10 +10,23 @@ from functools import cache, cached_property
 from sys import maxsize
 from typing import NamedTuple
 
-from gateway.dialects.escape import CharacterSearch, Codec, character_search, make_codec
+from gateway.dialects.alphabet import AlphabetCodec
+from gateway.dialects.escape import (
+    CharacterSearch,
+    Codec,
+    LevelCodec,
+    character_search,
+    make_codec,
+)
 from gateway.dialects.first_character import PrefixMapping, PrefixRule
 from gateway.dialects.name_limits import Refusals
-from gateway.model.dead_letter_rule import NUL, WILDCARD_IN_NAME, DeadLetterRule
+from gateway.dialects.parts import BOUNDARY, PartsCodec, boundary_of, divided
+from gateway.model.dead_letter_rule import (
+    FORBIDDEN_CHARACTER,
+    NUL,
+    WILDCARD_IN_NAME,
+    DeadLetterRule,
+)
 from gateway.model.limits import Limit, Unit
 from gateway.model.pattern import NO_EXCLUSIONS, WildcardExclusions
 
@@ -55,6 +69,10 @@ class Dialect:
 
     `forbidden` maps each character that no level of a name contains to the rule that forbids it.
     The rule holds for subscriptions too, except for the system's own wildcard characters.
+    `alphabet` are the characters of levels where the system states these, as the inside of a
+    regular expression's set. `forbidden_names` are texts that no whole name equals. With `key`, a
+    name has two parts (`gateway.dialects.parts`): the facts here are those of the topic, and `key`
+    has the facts of the key.
     `reserved_levels` are texts that no whole level of a name equals. `swapped_characters` are two
     characters that change places on the way to the canonical form. A level in `inbox_levels`
     belongs to one client. An address that begins with one of `kind_prefixes` is another kind of
@@ -76,6 +94,8 @@ class Dialect:
     empty_levels: bool = True
     empty_levels_in_patterns: bool = True
     forbidden: Mapping[str, Prohibition] = field(default_factory=dict, hash=False)
+    alphabet: str = ""
+    forbidden_names: tuple[str, ...] = ()
     reserved_levels: tuple[str, ...] = ()
     swapped_characters: str = ""
     exclusions: WildcardExclusions = NO_EXCLUSIONS
@@ -90,6 +110,7 @@ class Dialect:
     joined: tuple[Dialect, ...] = ()
     server_levels: tuple[str, ...] = ()  # first levels that a broker keeps for names of its own
     refusals: Refusals | None = None  # of an endpoint, beside its limits
+    key: Dialect | None = None
 
     def joined_with(self, others: Sequence[Dialect]) -> Dialect:
         """Return this dialect for a server that imports from and exports to `others`."""
@@ -112,6 +133,40 @@ class Dialect:
         """Return whether a filter cannot begin with this level, as `$share` in MQTT."""
         return bool(self.shared_prefix) and first_level + self.separator == self.shared_prefix
 
+    def text_of(self, levels: Sequence[str]) -> str:
+        """Return the name with these levels, which are in the spelling of this system."""
+        if self.key is not None and (at := boundary_of(levels)) < len(levels):
+            topic, key = self.separator.join(levels[:at]), self.separator.join(levels[at + 1 :])
+            return f"{topic}{BOUNDARY}{key}"
+        return self.leading + self.separator.join(levels)
+
+    def levels_of(self, text: str) -> tuple[str, ...]:
+        """Return the levels of a text, in the spelling of this system."""
+        if self.key is not None:
+            topic, between, key = text.partition(BOUNDARY)
+            levels = key.split(self.separator) if key else ()
+            return (*topic.split(self.separator), *between, *levels)
+        return tuple(text.removeprefix(self.leading).split(self.separator))
+
+    def limited(self, text: str, levels: Sequence[str]) -> tuple[str, Sequence[str]]:
+        """Return the part of a name that the limits concern, and its levels: the topic, or all."""
+        if self.key is None:
+            return text, levels
+        return text.partition(BOUNDARY)[0], levels[: boundary_of(levels)]
+
+    def misplaces_boundary(self, levels: Sequence[str]) -> bool:
+        """Return whether a level that is not the boundary of a name reads as the boundary."""
+        if self.key is None:
+            return False
+        topic, _, key = divided(levels)
+        return BOUNDARY in key or self._spelled_boundary in topic
+
+    def prohibition(self, char: str) -> Prohibition:
+        """Return the rule that forbids a character."""
+        return self.forbidden.get(char) or Prohibition(
+            FORBIDDEN_CHARACTER, f"{char!r} is none of the characters of a name"
+        )
+
     def spelled_later(self, text: str) -> str:
         """Return the spelling of a canonical level that is not the first of its name."""
         return self.codec.encode(["x", text])[1]
@@ -129,6 +184,8 @@ class Dialect:
     @cached_property
     def largest_size(self) -> int:
         """A number of characters, and of levels, that no name within the limits has."""
+        if self.key is not None:
+            return maxsize  # a key has no limit
         units = (Unit.CHARACTERS, Unit.BYTES)
         sizes = [limit.maximum for limit in self.limits if limit.unit in units]
         return 2 * min(sizes, default=maxsize) + 64  # a prefix of the system may be removed
@@ -136,12 +193,17 @@ class Dialect:
     @cached_property
     def find_forbidden(self) -> CharacterSearch:
         """Search a name for its first forbidden character."""
+        if self.alphabet:
+            return re.compile(f"[^{self.alphabet}{re.escape(self.separator)}]").search
         return character_search(self.forbidden)
 
     @cached_property
     def find_forbidden_in_pattern(self) -> CharacterSearch:
         """Search a subscription, or a tag list of them, for its first forbidden character."""
         allowed = {*self.any_one, *self.any_many, *(TAG_SEPARATOR if self.tag_lists else "")}
+        if self.alphabet:
+            signs = re.escape("".join(sorted({self.separator, *allowed})))
+            return re.compile(f"[^{self.alphabet}{signs}]").search
         return character_search([char for char in self.forbidden if char not in allowed])
 
     @cached_property
@@ -169,8 +231,25 @@ class Dialect:
         )
 
     @cached_property
-    def codec(self) -> Codec:
+    def codec(self) -> LevelCodec:
         """The escape codec for levels of this system."""
+        if self.key is not None:
+            one_level = replace(self.key, empty_levels=False).codec
+            return PartsCodec(self.topic.codec, self.key.codec, one_level)
+        return AlphabetCodec(self.alphabet, self.prefix_rules) if self.alphabet else self.escapes
+
+    @cached_property
+    def topic(self) -> Dialect:
+        """The rules of the topic in a name of two parts."""
+        return replace(self, key=None)
+
+    @cached_property
+    def _spelled_boundary(self) -> str:
+        return self.topic.codec.encode([BOUNDARY])[0]
+
+    @cached_property
+    def escapes(self) -> Codec:
+        """The codec with `%` and the code of a character, for systems without an `alphabet`."""
         reserved = self.reserved_levels if self.empty_levels else ("", *self.reserved_levels)
         return make_codec(
             "".join((self.separator, *self.forbidden)),

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from gateway.dialects.first_character import PrefixRule
 
@@ -30,6 +30,34 @@ _MAX_SHORT_TEXT = 256  # characters; a longer text is first asked for each chara
 EMPTY_LEVEL_CODE = "-"
 
 CharacterSearch: TypeAlias = "Callable[[str], re.Match[str] | None]"
+
+
+class LevelCodec(Protocol):
+    """The spelling of levels in one system, whatever its escape alphabet."""
+
+    @property
+    def rule_characters(self) -> tuple[str, ...]:
+        """First characters of a name to which a prefix rule can apply."""
+
+    @property
+    def may_need_decoding(self) -> CharacterSearch:
+        """Search a level or a name for the first character that decoding may change."""
+
+    @property
+    def escaped_characters(self) -> list[str]:
+        """Canonical characters that this system cannot spell, some of them at least."""
+
+    def encode(self, levels: Sequence[str]) -> list[str]:
+        """Spell canonical levels for this system; every tuple of levels has a spelling."""
+
+    def decode(self, levels: Sequence[str]) -> list[str]:
+        """Return the canonical levels of a legal name of this system."""
+
+    def unspellable(self, levels: Sequence[str]) -> list[str]:
+        """Return the characters and texts that this system cannot spell, for people to read."""
+
+    def replaced(self, levels: Sequence[str], char: str) -> list[str]:
+        """Spell levels with `char` for everything unspellable: short, and not reversible."""
 
 
 @dataclass(frozen=True, slots=True)

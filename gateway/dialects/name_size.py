@@ -18,6 +18,7 @@ def exceeded_limit(
     characters, _, depth = dialect.safe_size
     if len(text) <= characters and len(levels) <= depth:
         return None
+    text, levels = dialect.limited(text, levels)
     for limit in dialect.limits:
         count = len(levels)
         maximum = limit.maximum_made(count) if made else limit.maximum_received(count)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from gateway.dialects.dialect import TAG_SEPARATOR, Dialect
 from gateway.dialects.name_size import exceeded_limit
-from gateway.errors import IllegalNameError, LimitError, TranslationError, quoted
+from gateway.dialects.parts import BOUNDARY
+from gateway.errors import (
+    IllegalNameError,
+    LimitError,
+    SubjectError,
+    TranslationError,
+    quoted,
+)
 from gateway.model.dead_letter_rule import (
     EMPTY_ELEMENT,
     EMPTY_NAME,
     FORBIDDEN_FIRST,
+    FORBIDDEN_NAME,
     INBOX,
     LOCAL,
     NO_LEADING_SEPARATOR,
@@ -22,6 +31,9 @@ from gateway.model.dead_letter_rule import (
 from gateway.model.pattern import Literal, Pattern
 from gateway.model.subject import Subject
 
+T = TypeVar("T")
+_MISPLACED = f"a level {BOUNDARY!r} stands between topic and key, and nowhere else"
+
 
 def read_name(text: str, dialect: Dialect) -> tuple[str, ...]:
     """Return the levels of a name received from `dialect`, in its own spelling.
@@ -32,14 +44,40 @@ def read_name(text: str, dialect: Dialect) -> tuple[str, ...]:
     Raises:
         IllegalNameError: the text violates a rule of the dialect.
     """
+    if dialect.key is not None:
+        return read_parts(text, dialect, read_name, BOUNDARY)
     levels = split_levels(text, dialect)
     found = dialect.find_forbidden(text)
     if found is not None:
-        prohibition = dialect.forbidden[found[0]]
+        prohibition = dialect.prohibition(found[0])
         raise IllegalNameError(dialect.name, text, found.start(), *prohibition)
     _check_levels(levels, text, dialect)
     check_limits(text, levels, dialect)
     return levels
+
+
+def read_parts(
+    text: str, dialect: Dialect, read: Callable[[str, Dialect], tuple[T, ...]], boundary: T
+) -> tuple[T, ...]:
+    """Return the levels of a topic and its key, each read by `read`, with `boundary` between them.
+
+    Raises:
+        SubjectError: a part is illegal, or a level that is not the boundary reads as one.
+    """
+    topic, between, key = text.partition(BOUNDARY)
+    start = 0
+    found: list[T] = []
+    try:
+        found += read(topic, dialect.topic)
+        start = len(topic) + len(between)
+        found += [boundary] if between else []
+        found += read(key, dialect.key) if key and dialect.key is not None else ()
+    except SubjectError as error:
+        at = start + error.offset
+        raise type(error)(dialect.name, text, at, error.rule, error.reason) from None
+    if dialect.misplaces_boundary(dialect.levels_of(text)):
+        raise IllegalNameError(dialect.name, text, 0, FORBIDDEN_NAME, _MISPLACED)
+    return tuple(found)
 
 
 def check_name(text: str, dialect: Dialect) -> None:
@@ -66,7 +104,7 @@ def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[DeadLetterRul
 
 
 def names_system(pattern: Pattern, dialect: Dialect) -> bool:
-    """Return whether a canonical pattern names the system's own names, not by a wildcard alone."""
+    """Return whether a canonical pattern names the system's own names, not only by a wildcard."""
     first = next(iter(pattern.levels), None)
     start = first.text if isinstance(first, Literal) else getattr(first, "parts", ("",))[0]
     return start.startswith(dialect.system_starts) or any(
@@ -121,9 +159,11 @@ def render_subject(subject: Subject, dialect: Dialect, *, replies: bool = False)
 
 def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = False) -> str:
     """Join escaped `levels` and check the result; raises as `render_subject` does."""
-    text = dialect.leading + dialect.separator.join(levels)
+    text = dialect.text_of(levels)
     if not text and not dialect.tag_lists:
         raise TranslationError(dialect.name, text, EMPTY_NAME, "the whole name is empty")
+    if dialect.key is not None:
+        _refuse_parts(levels, text, dialect)
     refuse_surrogate(text, dialect)
     refuse_reserved(levels, text, dialect, replies=replies)
     if dialect.refusals is not None and (fault := dialect.refusals.fault(levels)) is not None:
@@ -133,6 +173,17 @@ def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = Fa
     if dialect.joined:
         refuse_joined(levels, text, dialect, replies=replies)
     return text
+
+
+def _refuse_parts(levels: Sequence[str], text: str, dialect: Dialect) -> None:
+    """Raise TranslationError for a topic that is none, and for a boundary that is none."""
+    topic, _ = dialect.limited(text, levels)
+    if not topic:
+        raise TranslationError(dialect.name, text, EMPTY_NAME, "the topic is empty")
+    if topic in dialect.forbidden_names:
+        raise TranslationError(dialect.name, text, FORBIDDEN_NAME, f"no topic is {topic!r}")
+    if dialect.misplaces_boundary(levels):
+        raise TranslationError(dialect.name, text, FORBIDDEN_NAME, _MISPLACED)
 
 
 def refuse_surrogate(text: str, dialect: Dialect) -> None:
@@ -171,7 +222,7 @@ def split_levels(text: str, dialect: Dialect) -> tuple[str, ...]:
     if dialect.leading and not text.startswith(dialect.leading):
         reason = f"it does not begin with {dialect.leading!r}"
         raise IllegalNameError(dialect.name, text, 0, NO_LEADING_SEPARATOR, reason)
-    return tuple(text.removeprefix(dialect.leading).split(dialect.separator))
+    return dialect.levels_of(text)
 
 
 def check_text(text: str, dialect: Dialect) -> None:
@@ -202,6 +253,8 @@ def _check_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> None:
         reason = f"{levels[index]!r} is a wildcard when it fills a {dialect.level_noun}"
         offset = level_offset(levels, index, dialect)
         raise IllegalNameError(dialect.name, text, offset, WILDCARD_IN_NAME, reason)
+    if text in dialect.forbidden_names:
+        raise IllegalNameError(dialect.name, text, 0, FORBIDDEN_NAME, f"no name is {text!r}")
     check_first_character(levels[0], text, dialect)
 
 

@@ -12,9 +12,11 @@ from gateway.dialects.names import (
     check_limits,
     empty_level_error,
     level_offset,
+    read_parts,
     read_tags,
     split_levels,
 )
+from gateway.dialects.parts import BOUNDARY
 from gateway.dialects.tag_patterns import read_any_tag, read_tag_pattern
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.dead_letter_rule import NO_SUCH_PATTERN
@@ -32,6 +34,8 @@ def read_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
         split_levels(text, dialect)
         _check_characters(text, dialect)
         return read_tag_pattern(text)
+    if dialect.key is not None:
+        return _read_parts(text, dialect)
     shared = len(shared_prefix_of(text, dialect))
     text_levels = split_levels(text[shared:], dialect)
     check_limits(text, text_levels, dialect)
@@ -50,6 +54,21 @@ def read_pattern(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
     rule, reason = _FAULTS[key]
     position = shared + level_offset(text_levels, at, dialect)
     raise SubjectError(dialect.name, text, position, rule, f"{text_levels[at]!r} {reason}")
+
+
+def _read_parts(text: str, dialect: Dialect) -> tuple[Pattern, ...]:
+    """Return the patterns of a topic and a key; without a key, any message of these topics."""
+
+    def read(part: str, rules: Dialect) -> tuple[Level, ...]:
+        (pattern,) = read_pattern(part, rules)
+        return pattern.levels
+
+    boundary: Level = Literal(BOUNDARY)
+    levels = read_parts(text, dialect, read, boundary)
+    found = Pattern(levels, dialect.exclusions)
+    if BOUNDARY in text:
+        return (found,)
+    return found, Pattern((*levels, boundary, AnyMany(0)), dialect.exclusions)
 
 
 def shared_prefix_of(text: str, dialect: Dialect) -> str:
@@ -87,10 +106,14 @@ def render_pattern(pattern: Pattern, dialect: Dialect) -> str:
         TranslationError: the dialect has no such subscription, for example because its wildcards
             exclude other levels. `translate_pattern` finds the nearest subscription.
     """
-    words = [level_text(level, dialect, dialect.spelled_later) for level in pattern.levels]
-    if pattern.levels and isinstance(first := pattern.levels[0], Literal):
-        words[0] = dialect.codec.encode([first.text])[0]
-    text = dialect.leading + dialect.separator.join(words)
+    levels = pattern.levels
+    texts = [level.text if isinstance(level, Literal) else "x" for level in levels]
+    spelled = dialect.codec.encode(texts) if texts else []  # each at its place
+    words = [
+        own if isinstance(level, Literal) else level_text(level, dialect, str)
+        for level, own in zip(levels, spelled, strict=True)
+    ]
+    text = dialect.text_of(words)
     try:
         same = parse_pattern(text, dialect) == (pattern,)
     except SubjectError as error:
@@ -141,7 +164,7 @@ def _check_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> None:
 def _check_characters(text: str, dialect: Dialect) -> None:
     found = dialect.find_forbidden_in_pattern(text)
     if found is not None:
-        prohibition = dialect.forbidden[found[0]]
+        prohibition = dialect.prohibition(found[0])
         raise SubjectError(dialect.name, text, found.start(), *prohibition)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.ibmmq import IBM
+from gateway.dialects.systems.kafka import KAFKA
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.dialects.systems.nats import NATS
 from gateway.dialects.systems.rabbitmq import RABBITMQ
@@ -25,7 +26,7 @@ def check(dialect: Dialect) -> None:
     _ = dialect.codec  # it can be made
 
 
-_OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS, NATS, RABBITMQ)
+_OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS, NATS, RABBITMQ, KAFKA)
 DIALECTS: Final = Registry("gateway.dialects", Dialect, _OWN, check)
 
 

@@ -120,6 +120,15 @@ class Removes(Protocol):
         """Return whether a message that came with this address is gone for others once settled."""
 
 
+@runtime_checkable
+class CountsBacklog(Protocol):
+    """A source that may know how many messages wait for it."""
+
+    @property
+    def backlog(self) -> int | None:
+        """Messages that wait at the broker, or here and are not settled; None if not known."""
+
+
 class NamesAnswer(NamedTuple):
     """An answer of a broker about the names of a target; `missing`: it takes no message there."""
 

@@ -16,6 +16,7 @@ from gateway.endpoints.made import Held, Made
 from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
@@ -62,7 +63,6 @@ _ROWS: Final = (
         JmsSettings,
         "gateway.endpoints.jms",
         extra="jms",
-        evaluates_selectors=True,
         gives_identity=True,
         payload_encoding="the JMS library encodes texts and maps",
         makes="durable subscription",
@@ -174,6 +174,14 @@ _ROWS: Final = (
                 needs="bind a queue to amq.topic with the key {keys} at {address}",
             ),
         },
+    ),
+    EndpointKind(
+        "kafka",
+        KafkaSettings,
+        "gateway.endpoints.kafka",
+        extra="kafka",
+        gives_identity=True,
+        makes="group",
     ),
     EndpointKind(
         "memory",

@@ -16,7 +16,8 @@ the memory through its lease.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -70,6 +71,7 @@ class SourceMemory:
         self._facts: dict[str, Any] | None = None
         self._beside = ""
         self._is_damaged = False
+        self._waits_to_write = False
         self._positions: list[Position] = []
         self._lock = threading.RLock()
 
@@ -100,8 +102,24 @@ class SourceMemory:
             if fact in facts and facts[fact] == value:
                 return
             facts[fact] = value
-            if self._store is not None:
-                self._store.save(self._role, facts)
+            self._save()
+
+    @contextmanager
+    def written_together(self) -> Iterator[None]:
+        """Write what is put meanwhile once, at the end. Not nested."""
+        with self._lock:
+            self._loaded()
+            self._waits_to_write = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waits_to_write = False
+                self._save()
+
+    def _save(self) -> None:
+        if self._store is not None and not self._waits_to_write:
+            self._store.save(self._role, self._loaded())
 
     @property
     def may_repeat(self) -> bool:
@@ -253,6 +271,13 @@ def read_count(saved: Any) -> int:  # noqa: ANN401  # a value of JSON
     """Return a number of messages, or of one. Raises ValueError when it is none."""
     if not isinstance(saved, int) or not -1 <= saved < MAX_NUMBER:
         raise ValueError(f"{saved!r:.40} is no number of messages")
+    return saved
+
+
+def read_text(saved: Any) -> str:  # noqa: ANN401  # a value of JSON
+    """Return a text. Raises ValueError when it is none."""
+    if not isinstance(saved, str):
+        raise ValueError(f"{saved!r:.40} is no text")  # noqa: TRY004  # damage, as all of it
     return saved
 
 

@@ -90,6 +90,7 @@ class SourceShell:
     `connect` returns an open intake, or raises as `Source.open` does; it uses the memory, and sets
     the retention of the continuity. `interrupt` ends a `connect` that still runs, and else does
     nothing. `removes` is that of `endpoints.base.Removes`; `counts` are for metrics, by event.
+    `backlog` is that of `endpoints.base.CountsBacklog`.
     Thread-safe: one thread opens and receives; any closes.
     """
 
@@ -102,10 +103,11 @@ class SourceShell:
         removes: Callable[[str], bool],
         counts: Mapping[str, int] = NO_COUNTS,
         interrupt: Callable[[], None] = lambda: None,
+        backlog: Callable[[], int | None] = lambda: None,
     ) -> None:
         self.name, self.memory, self.continuity = name, memory, continuity
         self.removes, self.counts = removes, counts
-        self._connect, self._interrupt = connect, interrupt
+        self._connect, self._interrupt, self._backlog = connect, interrupt, backlog
         self._intake: Intake | None = None
         self._is_open = False
         self._again = SecondReading(memory)
@@ -114,6 +116,11 @@ class SourceShell:
     def address(self) -> str:
         """HOST:PORT of the server; empty without a connection."""
         return self._intake.address if self._intake is not None and self._is_open else ""
+
+    @property
+    def backlog(self) -> int | None:
+        """Messages that wait at the broker, or here and are not settled; None if not known."""
+        return self._backlog()
 
     def open(self) -> None:
         self.close()

@@ -8,25 +8,45 @@ numbered from 1 over all wildcards of the pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final, TypeVar
 
 from gateway.dialects.base import Dialect, parse_pattern, read_pattern, shared_prefix_of
+from gateway.dialects.parts import BOUNDARY, divided
 from gateway.errors import SubjectError
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, Literal, Pattern
 
+T = TypeVar("T")
 CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?\}")
 _FUNCTION = re.compile(r"\{@?[A-Za-z0-9_]+(?:\.\.\.)?\|")
 
 
+class Part(Enum):
+    """The part of a name that a capture is a slice of."""
+
+    WHOLE = "name"
+    TOPIC = "topic"
+    KEY = "key"
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureSpan:
-    """The levels that a capture takes, as a slice: `levels[start:stop]`."""
+    """The levels that a capture takes, as a slice of its part: `levels[start:stop]`."""
 
     start: int
     stop: int | None
     rest: bool  # True: any number of levels; False: exactly one
+    part: Part = Part.WHOLE
+
+    def taken(self, levels: Sequence[T]) -> Sequence[T]:
+        """Return the levels of the capture; `levels` are those of a name or of a pattern."""
+        if self.part is not Part.WHOLE:
+            topic, _, key = divided(levels)
+            levels = topic if self.part is Part.TOPIC else key
+        return levels[self.start : self.stop]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +55,7 @@ class SourcePattern:
 
     `depth` is the exact number of levels, for a broker whose wildcard selects more (YAMI4).
     `share` is the prefix of a shared subscription (MQTT `$share/GROUP/`), which `text` begins with.
+    `parts`: the pattern has a topic, and a key or none, each with captures of its own.
     """
 
     text: str
@@ -43,6 +64,7 @@ class SourcePattern:
     depth: int | None
     spans: tuple[tuple[str, CaptureSpan], ...]
     share: str = ""
+    parts: bool = False
 
     def selects(self, levels: tuple[str, ...]) -> bool:
         """Return whether the pattern selects a name with these levels."""
@@ -52,7 +74,12 @@ class SourcePattern:
 
     def capture(self, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Return the levels of each capture, for a name that `selects` accepts."""
+        if self.parts:
+            return {name: tuple(span.taken(levels)) for name, span in self.spans}
         return {name: levels[span.start : span.stop] for name, span in self.spans}
+
+
+NO_PATTERN: Final = SourcePattern("", "", (), None, ())
 
 
 def named(captures: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
@@ -67,6 +94,8 @@ def parse_source(text: str, dialect: Dialect) -> SourcePattern:
         SubjectError: the pattern is illegal with wildcards in place of its captures, a capture
             does not fill its level, or two captures have one name.
     """
+    if dialect.key is not None:
+        return _parse_parts(text, dialect, dialect.key)
     names = _capture_names(text, dialect)
     plain = CAPTURE.sub(lambda c: dialect.any_many if c[2] else dialect.any_one, text)
     try:
@@ -88,6 +117,30 @@ def parse_source(text: str, dialect: Dialect) -> SourcePattern:
     depth = len(levels) if written[-1] == "{}" and not rests else None
     spans = tuple(_capture_spans(names, wild, rests, len(levels)))
     return SourcePattern(text, plain, patterns, depth, spans, share)
+
+
+def _parse_parts(text: str, dialect: Dialect, rules: Dialect) -> SourcePattern:
+    """Parse the patterns of a topic and of its key; `rules` are those of the key."""
+    topic, between, key = text.partition(BOUNDARY)
+    start = 0
+    try:
+        above = parse_source(topic, dialect.topic)
+        start = len(topic) + len(between)
+        below = parse_source(key, rules) if key else NO_PATTERN
+        plain = f"{above.subscription}{between}{below.subscription}"
+        patterns = parse_pattern(plain, dialect)
+    except SubjectError as error:
+        at = start + error.offset
+        raise SubjectError(dialect.name, text, at, error.rule, error.reason) from None
+    wildcards = len({span for _, span in above.spans})
+    spans = {name: replace(span, part=Part.TOPIC) for name, span in above.spans}
+    for name, span in below.spans:
+        word = str(int(name) + wildcards) if name.isdigit() else name
+        if word in spans:
+            reason = f"{word!r} names two captures"
+            raise SubjectError(dialect.name, text, start, "capture", reason)
+        spans[word] = replace(span, part=Part.KEY)
+    return SourcePattern(text, plain, patterns, None, tuple(spans.items()), parts=True)
 
 
 def _capture_names(text: str, dialect: Dialect) -> dict[int, str]:

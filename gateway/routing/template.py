@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ from gateway.errors import SubjectError, TranslationError, quoted
 from gateway.model.dead_letter_rule import FIELD
 from gateway.model.subject import Subject
 from gateway.routing.message_fields import FIELD_PATTERN, is_field
-from gateway.routing.source_pattern import CaptureSpan, SourcePattern
+from gateway.routing.source_pattern import NO_PATTERN, CaptureSpan, SourcePattern
 from gateway.routing.template_functions import (
     FUNCTION_CHAIN,
     Levels,
@@ -209,12 +210,20 @@ def parse_template(  # noqa: PLR0913  # a text, and all that it may use
         position = placeholder.stop
     try:
         whole = "".join((*plain, text[position:].translate(_BRACES)))
-        subject = parse_subject(whole, dialect)
+        subject = parse_subject(whole, _with_stand_ins(dialect))
         check_joined(split_levels(_STAND_IN.sub("x", whole), dialect), text, dialect)
     except SubjectError as error:
         at = _original_offset(error.offset, found)
         raise location.error(error.rule, error.reason, at) from None
     return Template(text, tuple(_level(level, found, location) for level in subject.levels))
+
+
+@cache
+def _with_stand_ins(dialect: Dialect) -> Dialect:
+    """Return the dialect with stand-ins among the characters of a name."""
+    if not dialect.alphabet:
+        return dialect
+    return replace(dialect, alphabet=f"{dialect.alphabet}{chr(_FIRST_STAND_IN)}-\uf8ff")
 
 
 def parse_text_template(
@@ -246,7 +255,7 @@ def any_captures(texts: Iterable[str]) -> SourcePattern:
         name, rest = found[1], found[2] is not None
         if not name.startswith("@") and not is_field(name):
             spans[name] = CaptureSpan(0, None, rest or (name in spans and spans[name].rest))
-    return SourcePattern("", "", (), None, tuple(spans.items()))
+    return replace(NO_PATTERN, spans=tuple(spans.items()))
 
 
 def fields_in(text: str) -> Mapping[str, bool]:

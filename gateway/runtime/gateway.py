@@ -78,7 +78,7 @@ class Gateway:
 
         `watch` sees the rows of each batch before they are durable, also without an archive.
         """
-        self.configuration = self._begun = configuration  # the one in use; that of the start
+        self.configuration = self._begun = configuration  # in use; of the start
         self.lease = lease
         self._watch = watch
         self.started = self.reloaded = now()

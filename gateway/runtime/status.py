@@ -10,7 +10,7 @@ import gateway
 from gateway.archive.journal.rolling import Backlog
 from gateway.check.guarantee import effective_mode
 from gateway.config.load import Configuration
-from gateway.endpoints.base import Sink, Source, address_of
+from gateway.endpoints.base import CountsBacklog, Sink, Source, address_of
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.route import Route
 from gateway.runtime.delivery.backlog import SpoolBacklog
@@ -47,6 +47,7 @@ class EndpointStatus:
     silence: float = 0.0  # seconds for which a connected target has owed an answer
     address: str = ""  # in use, or used last, of an endpoint with several
     gap: str = ""  # the last one of a source in this run, with its seconds and its rule
+    backlog: int | None = None  # messages that wait for a source; None where it does not know
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,9 @@ def _pair_status(lease: LeaseHolder) -> PairStatus:
 
 def _source_status(pump: Pump, running: Gateway) -> EndpointStatus:
     status = _connected_status(pump.state, pump.source, pump.state.retry_at, running)
-    return replace(status, gap=pump.gaps.last_gap)
+    source = pump.source
+    backlog = source.backlog if isinstance(source, CountsBacklog) else None
+    return replace(status, gap=pump.gaps.last_gap, backlog=backlog)
 
 
 def _sink_status(lane: Lane, running: Gateway) -> EndpointStatus:

@@ -89,7 +89,7 @@ class Renderer:
         levels = subject.levels
         name = self.dialect.name
         if (error := self._far_too_long(levels)) is not None:
-            if self.on_too_long is OnTooLong.REFUSE:
+            if not self._shortens:
                 raise error
             if self.on_unmappable is not OnUnmappable.REJECT:
                 return self._shorten_long(levels, error)
@@ -99,21 +99,25 @@ class Renderer:
             lost := self.dialect.codec.unspellable(levels)
         ):
             reason = f"{', '.join(map(repr, lost))} cannot be spelled here and is not to be escaped"
-            raise TranslationError(name, self.dialect.separator.join(levels), UNSPELLABLE, reason)
+            raise TranslationError(name, self.dialect.text_of(levels), UNSPELLABLE, reason)
         spelled = self._spell(levels)
-        if self.on_too_long is OnTooLong.REFUSE:
+        if not self._shortens:
             return render_levels(spelled, self.dialect, replies=self.replies)
         try:
             return render_levels(marked(spelled), self.dialect, replies=self.replies)
         except LimitError as error:
             return self._shortened(spelled, levels, error)
 
+    @property
+    def _shortens(self) -> bool:
+        return self.on_too_long is OnTooLong.SHORTEN and self.dialect.key is None
+
     def _far_too_long(self, levels: tuple[str, ...]) -> LimitError | None:
         """Return the error of a name that no spelling makes short enough; None for others."""
         largest = self.dialect.largest_size
         if len(levels) <= largest and sum(map(len, levels)) <= largest:
             return None
-        return too_long(self.dialect.separator.join(levels), levels, self.dialect)
+        return too_long(self.dialect.text_of(levels), levels, self.dialect)
 
     def _shorten_long(self, levels: tuple[str, ...], error: LimitError) -> str:
         """Shorten a name of which no more is spelled than can fit.
@@ -222,6 +226,8 @@ def _plain_name(source: Dialect, target: Dialect) -> Callable[[str], object]:
         special |= set("".join(dialect.reserved_levels))
         special |= {char for inbox in dialect.inbox_levels for char in inbox[:1]}
     plain = f"[^{re.escape(''.join(special))}\ud800-\udfff]+"
+    if source.alphabet or target.alphabet:
+        plain = "[A-Za-z0-9]+"
     first = "".join({rule.character for each in (source, target) for rule in each.prefix_rules})
     start = re.escape(source.leading) + (f"(?![{re.escape(first)}])" if first else "")
     return re.compile(f"{start}{plain}(?:{re.escape(source.separator)}{plain})*").fullmatch

@@ -7,18 +7,20 @@ as a reason in words. A pattern without a cover is refused; a cover never select
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.dialects.canonical import canonical_exclusions
 from gateway.dialects.dialect import Dialect, WildcardPlacement
 from gateway.dialects.globs import convert_glob
-from gateway.dialects.names import refuse_reserved
+from gateway.dialects.names import refuse_reserved, too_long
+from gateway.dialects.parts import BOUNDARY, divided
 from gateway.dialects.patterns import level_text
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import HIDDEN_FIRST, SHARED_SUBSCRIPTION
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Level, Literal, Pattern
+from gateway.translate.parts_cover import NO_KEY, Levels, divisions
 
-Levels = tuple[Level, ...]
+__all__ = ["Cover", "Levels", "covers_of", "described", "omitted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ def covers_of(pattern: Pattern, source: Dialect, target: Dialect) -> Iterator[Co
     Raises:
         TranslationError: no subscription of the target covers the pattern.
     """
+    if target.key is not None:
+        yield from _parts_covers(pattern, source, target, target.key)
+        return
     levels = pattern.levels
     if levels == (Glob(("", ""), 1),):  # one empty level alone is not a name
         levels = (AnyOne(),)
@@ -52,7 +57,41 @@ def covers_of(pattern: Pattern, source: Dialect, target: Dialect) -> Iterator[Co
         _check(variant, spelled, target)
         noun = source.level_noun
         surplus = [f"{noun} {at} {words}" for at, (_, words) in enumerate(made, start=1) if words]
-        yield Cover(spelled, (*cut, *surplus, *_not_excluded(pattern, spelled, target)), shorter)
+        surplus += _not_excluded(pattern, spelled, target)
+        if source.key is not None and _has_open_topic(pattern):
+            surplus.append(f"no {noun} before the key is {BOUNDARY!r}")
+        yield Cover(spelled, (*cut, *surplus), shorter)
+
+
+def _parts_covers(
+    pattern: Pattern, source: Dialect, target: Dialect, rules: Dialect
+) -> Iterator[Cover]:
+    """Yield covers for each division into a topic and a key; `rules` are those of the key."""
+    for topic, key in divisions(pattern, target):
+        for cover in covers_of(Pattern(topic, pattern.exclusions), source, target.topic):
+            if key is None:
+                _refuse_too_long(cover.levels, target)  # before there are many divisions
+                more = () if isinstance(topic[-1], AnyMany) else (NO_KEY,)
+                yield replace(cover, reasons=(*cover.reasons, *more))
+                continue
+            own = (*cover.reasons, *filter(None, [cover.shorter]))
+            for below in covers_of(Pattern(key), source, rules) if key else [Cover((), ())]:
+                surplus = [*below.reasons, *filter(None, [below.shorter])]
+                if key == (AnyMany(1),):
+                    surplus.append("is not empty")
+                reasons = (*own, *(f"its key {words}" for words in surplus))
+                yield Cover((*cover.levels, Literal(BOUNDARY), *below.levels), reasons)
+
+
+def _has_open_topic(pattern: Pattern) -> bool:
+    """Return whether the topic of a pattern has a wildcard, which ends at the boundary."""
+    return any(not isinstance(level, Literal) for level in divided(pattern.levels)[0])
+
+
+def _refuse_too_long(levels: Levels, target: Dialect) -> None:
+    text = target.text_of([level_text(level, target, str) for level in levels])
+    if error := too_long(text, target.levels_of(text), target, made=False):
+        raise error
 
 
 def omitted(pattern: Pattern, source: Dialect, target: Dialect) -> str:
@@ -94,7 +133,7 @@ def _with_rest_last(
     minimum = sum(level.minimum if isinstance(level, AnyMany) else 1 for level in behind)
     ones: list[Level] = [AnyOne()] * (minimum - 1)
     texts = (level_text(level, source, source.spelled_later) for level in behind)
-    reason = f"from {source.level_noun} {rests[0] + 1} on matches {source.separator.join(texts)!r}"
+    reason = f"from {source.level_noun} {rests[0] + 1} on matches {source.text_of([*texts])!r}"
     return (*levels[: rests[0]], *ones, AnyMany(min(minimum, 1))), (reason,)
 
 
@@ -119,7 +158,7 @@ def _not_itself(before: Levels, source: Dialect) -> str:
     texts = [level.text for level in before if isinstance(level, Literal)]
     if len(texts) < len(before):
         return f"has more than {len(before)} {source.level_noun}s"
-    name = source.leading + source.separator.join(source.codec.encode(texts))
+    name = source.text_of(source.codec.encode(texts))
     return f"not {name!r} itself"
 
 
@@ -153,7 +192,7 @@ def _glob(glob: Glob, target: Dialect, *, first: bool) -> tuple[Level, str]:
     reason = described(glob)
     if target.wildcard_placement in {WildcardPlacement.ALONE, WildcardPlacement.PLAIN}:
         return AnyOne(), reason
-    made, exact = convert_glob(glob, target.codec, first=first, outward=True)
+    made, exact = convert_glob(glob, target.escapes, first=first, outward=True)
     if isinstance(made, AnyOne):
         return made, "" if exact else reason
     exact = exact and made.minimum == 0
@@ -182,7 +221,7 @@ def _check(variant: Sequence[Level], spelled: Sequence[Level], target: Dialect) 
     """Refuse names that the target's wildcards or subscriptions never match."""
     first = spelled[0]
     texts = [level.text if isinstance(level, Literal) else "" for level in spelled]
-    text = target.separator.join(texts)
+    text = target.text_of(texts)
     refuse_reserved(texts, text, target, replies=False)
     if isinstance(first, Literal) and target.is_unsubscribable(first.text):
         reason = "it means a shared subscription there"

@@ -143,5 +143,5 @@ def resolved(
 
 
 def _fits(spelled: Sequence[str], dialect: Dialect) -> bool:
-    text = dialect.leading + dialect.separator.join(spelled)
+    text = dialect.text_of(spelled)
     return exceeded_limit(text, spelled, dialect, made=True) is None

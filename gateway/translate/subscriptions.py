@@ -207,8 +207,7 @@ def _texts(made: dict[Levels, tuple[str, ...]], target: Dialect) -> dict[str, tu
 
 
 def _text(levels: Levels, target: Dialect) -> str:
-    words = (level_text(level, target, str) for level in levels)
-    return target.leading + target.separator.join(words)
+    return target.text_of([level_text(level, target, str) for level in levels])
 
 
 def _minimal(texts: tuple[str, ...], target: Dialect) -> tuple[str, ...]:

@@ -153,6 +153,9 @@ def _endpoints(status: Status) -> Iterator[_Series]:
     doc = "1 while a loop through a route of the source is suspected."
     loops = [((end.name,), end.name in suspected) for end in sources]
     yield "gateway_loop_suspected", doc, ("endpoint",), loops
+    waiting = [((end.name,), end.backlog) for end in sources if end.backlog is not None]
+    doc = "Messages that wait for the source, or are not settled."
+    yield "gateway_source_backlog_messages", doc, ("endpoint",), waiting
     events = [
         ((end.name, end.side, event), count)
         for end in ends

@@ -18,7 +18,9 @@ Json: TypeAlias = dict[str, object]
 Redact: TypeAlias = Callable[[str], str]
 MAX_REFUSALS: Final = 50  # the latest of all routes
 # what the page shows of an endpoint as it is
-SHOWN: Final = ("name", "side", "system", "connection", "address", "gap", "reconnects", "held")
+SHOWN: Final = (
+    "name", "side", "system", "connection", "address", "gap", "reconnects", "held", "backlog",
+)  # fmt: skip
 COUNTS: Final = (  # of a route
     "received", "received_bytes", "delivered", "spooled", "ignored", "unselected", "loops",
     "duplicates", "thinned", "rules", "lost_fields",

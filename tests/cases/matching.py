@@ -16,7 +16,28 @@ NATS_SERVER = "measured with nats-server 2.9.10"
 RABBITMQ = "RabbitMQ tutorials, Topics"
 RABBITMQ_SERVER = "measured with rabbitmq-server 3.10.8"
 
+KAFKA = "choice: a topic is divided at its dots, and so is a key"
+
 ROWS: list[tuple[str, str, str, bool, str]] = [
+    ("kafka", "plant", "plant", True, KAFKA),
+    ("kafka", "plant", "plant:a.b", True, KAFKA),
+    ("kafka", "plant", "plant.7", False, KAFKA),
+    ("kafka", "plant.>", "plant.7", True, KAFKA),
+    ("kafka", "plant.>", "plant.7.x:", True, KAFKA),
+    ("kafka", "plant.>", "plant.7:a.b", True, KAFKA),
+    ("kafka", "plant.>", "plant", False, KAFKA),
+    ("kafka", "plant.>", "plant:a", False, KAFKA),
+    ("kafka", "plant.*", "plant:a", False, KAFKA),
+    ("kafka", "plant.*", "plant.:a", True, KAFKA),
+    ("kafka", "plant.*:>", "plant.7", False, KAFKA),
+    ("kafka", "plant.*:>", "plant.7:", True, KAFKA),
+    ("kafka", "plant.*:>", "plant.7:a.b", True, KAFKA),
+    ("kafka", "plant.7:", "plant.7:", True, KAFKA),
+    ("kafka", "plant.7:", "plant.7:a", False, KAFKA),
+    ("kafka", "plant.7:a.>", "plant.7:a", True, KAFKA),
+    ("kafka", "plant.7:*", "plant.7:", False, KAFKA),
+    ("kafka", "plant.7:*", "plant.7:*", True, KAFKA),
+    ("kafka", "plant.7:a*", "plant.7:ab", False, KAFKA),
     ("nats", "time.*.east", "time.us.east", True, NATS),
     ("nats", "time.*.east", "time.us.east.atlanta", False, NATS),
     ("nats", "time.us.*", "time.us", False, NATS),

@@ -42,6 +42,7 @@ ENDPOINTS: Mapping[str, str] = MappingProxyType(
         "nats-core": "kind: nats, jetstream: false",
         "rabbitmq": "kind: rabbitmq, queue_type: classic",
         "amqp": "kind: amqp, queue_type: classic",
+        "kafka": "kind: kafka, compression: none",
     }
 )
 

@@ -277,7 +277,7 @@ def another_spelling(trial: Trial) -> None:
 
 
 def removal_while_away(trial: Trial, what: str) -> None:
-    """A queue takes its messages with it; those of a consumer come again."""
+    """A queue takes its messages with it; a consumer's messages come again."""
     trial.publish()
     trial.settle()
     trial.stop()
@@ -367,9 +367,9 @@ EVENTS: Final = (
     Event("refused-name", refused_name, has_refusals, exact=True),
     Event("expiry-while-waiting", expiry_while_waiting, has_expiry, exact=True),
     *removals("away", removal_while_away, *WAITING_PLACES),
-    *removals("away", removal_while_away, "subscription", "messages", "exchange"),
+    *removals("away", removal_while_away, "subscription", "messages", "exchange", "topic"),
     *removals("away-and-traffic", removal_before_traffic_while_away, "binding", "exchange"),
-    *removals("open", removal_while_open, *WAITING_PLACES, "exchange"),
+    *removals("open", removal_while_open, *WAITING_PLACES, "exchange", "topic"),
 )
 UNBOUND: Final = "no server tells that a binding was gone before it was made again"
 UNSUBSCRIBED: Final = "no server of JMS tells that a durable subscription was not there"

@@ -15,6 +15,7 @@ import math
 import re
 from fnmatch import fnmatchcase
 
+KAFKA_FORBIDDEN = re.sub("[A-Za-z0-9._-]", "", "".join(map(chr, range(128)))) + "é漢\U0001f600"
 NATS_FORBIDDEN = "".join(map(chr, range(33))) + "\x7f"
 
 
@@ -91,6 +92,18 @@ def legal_rabbitmq_name(name: str, made: bool) -> bool:
     return not {"*", "#"} & set(name.split(".")) and len(name.encode()) <= 255
 
 
+def legal_kafka_name(name: str, made: bool) -> bool:
+    """A topic, or a topic, a colon and a key; no other level reads as a colon."""
+    del made
+    topic, _, key = name.partition(":")
+    return (
+        re.fullmatch("[A-Za-z0-9._-]{1,249}", topic) is not None
+        and topic not in {".", ".."}
+        and "_x3A-" not in topic.split(".")
+        and ":" not in key.split(".")
+    )
+
+
 def legal_ems_pattern(text: str) -> bool:
     known = text.startswith(("$sys", "$TMP$"))
     return (known or text[0] != "$") and legal_dotted_pattern(text)
@@ -163,6 +176,19 @@ def legal_rabbitmq_pattern(text: str) -> bool:
     return True
 
 
+def legal_kafka_pattern(text: str) -> bool:
+    topic, _, key = text.partition(":")
+    levels = topic.split(".")
+    return (
+        topic != ""
+        and all(level in {"*", ">"} or re.fullmatch("[A-Za-z0-9_-]*", level) for level in levels)
+        and ">" not in levels[:-1]
+        and "_x3A-" not in levels
+        and not {":", ">"} & set(key.split(".")[:-1])
+        and key.split(".")[-1] != ":"
+    )
+
+
 def ems_selects(pattern: str, name: str) -> bool:
     return dotted_selects(pattern, name, hidden="$")
 
@@ -224,6 +250,24 @@ def rabbitmq_selects(pattern: str, name: str) -> bool:
         else:
             ends = {at + 1 for at in ends if at < len(words) and part in ("*", words[at])}
     return len(words) in ends
+
+
+def kafka_selects(pattern: str, name: str) -> bool:
+    """A pattern without a colon takes any key and none; `>` of a key takes no level too."""
+    topic, colon, key = pattern.partition(":")
+    its_topic, its_colon, its_key = name.partition(":")
+    if not dotted_selects(topic, its_topic):
+        return False
+    if not colon:
+        return True
+    wanted, levels = (text.split(".") if text else [] for text in (key, its_key))
+    if wanted[-1:] == [">"]:
+        wanted, levels = wanted[:-1], levels[: len(wanted) - 1]
+    return (
+        bool(its_colon)
+        and len(wanted) == len(levels)
+        and all(part in ("*", level) for part, level in zip(wanted, levels, strict=True))
+    )
 
 
 def _tag_selects(pattern: str, tag: str) -> bool:

@@ -62,11 +62,46 @@ def test_two_subjects_are_never_spelled_alike(
         pytest.param("smartsockets", "foo.bar", "foo%2Ebar", id="dot-is-unspellable"),
         pytest.param("smartsockets", "///", "%2E..", id="reads-as-the-rest-wildcard"),
         pytest.param("yami4", "a,b", "a%2Cb", id="comma"),
+        pytest.param("kafka", "a b", "a_x20-b", id="alphabet"),
+        pytest.param("kafka", "sensor_01-x", "sensor_01-x", id="plain-in-the-alphabet"),
+        pytest.param("kafka", "pos_x", "pos_x", id="half-a-token"),
+        pytest.param("kafka", "_x41-", "_x41-", id="code-of-a-legal-character"),
+        pytest.param("kafka", "_x020-", "_x020-", id="code-with-a-zero-more"),
+        pytest.param("kafka", "_x20-", "_xx20-", id="looks-like-a-token-of-an-alphabet"),
+        pytest.param("kafka", "_xx20-", "_xxx20-", id="looks-like-a-longer-token"),
+        pytest.param("kafka", "\U0001f600", "_x1F600-", id="five-digits"),
+        pytest.param("kafka", "_x1F600-", "_xx1F600-", id="looks-like-five-digits"),
+        pytest.param("kafka", "_xD800-", "_xD800-", id="code-of-a-surrogate"),
+        pytest.param("kafka", "_x2E.", "_x2E_x2E-", id="joins-no-neighbour"),
+        pytest.param("kafka", ".x2E-", "_x2E-x2E-", id="joins-no-neighbour-behind-it"),
+        pytest.param("kafka", "", "", id="empty-in-the-alphabet"),
+        pytest.param("kafka", ":", "_x3A-", id="boundary-first"),
         pytest.param("yami4", "$x", "%24x", id="hidden-elsewhere"),
     ],
 )
 def test_spelling(system: str, level: str, spelled: str) -> None:
     assert DIALECTS[system].codec.encode([level]) == [spelled]
+
+
+@pytest.mark.parametrize(
+    ("levels", "text"),
+    [
+        (["a", ":", "b", "c"], "a:b.c"),
+        (["a", ":"], "a:"),
+        (["a", ":", ""], "a:%-"),
+        (["a", ":", "%-"], "a:%25-"),
+        (["a", ":", "", ""], "a:."),
+        (["a", ":", "%-", "b"], "a:%-.b"),
+        (["a", ":", "b.c%2E"], "a:b%2Ec%252E"),
+        (["a b", ":", "a b"], "a_x20-b:a b"),
+        (["$x", ":", "$x"], "_x25-24x:$x"),
+    ],
+)
+def test_topic_and_key_have_an_alphabet_each(levels: list[str], text: str) -> None:
+    kafka = DIALECTS["kafka"]
+
+    assert kafka.text_of(kafka.codec.encode(levels)) == text
+    assert kafka.codec.decode(kafka.levels_of(text)) == levels
 
 
 @pytest.mark.parametrize("length", [0, 10, 1_000, 60_000])

@@ -55,6 +55,12 @@ LEGAL = [
     ("rabbitmq", "amq.topic"),  # reserved for queues and exchanges alone
     ("rabbitmq", "a\0b c"),
     ("rabbitmq", "é" * 127),
+    ("kafka", "n" * 249),
+    ("kafka", "n" * 249 + ":" + "k" * 10_000),  # the limit is of the topic
+    ("kafka", "..."),
+    ("kafka", "A.b-c_9"),
+    ("kafka", "a:"),
+    ("kafka", "a:b:c. *.>.é\0"),
 ]
 
 ILLEGAL = [
@@ -103,6 +109,17 @@ ILLEGAL = [
     ("rabbitmq", "#", 0, "wildcard-in-name", "fills a word"),
     ("rabbitmq", "", 0, "empty-name", "is empty"),  # the key of a fanout: it has no word
     ("rabbitmq", "é" * 128, 0, "too-long", "is 256 bytes, limit 255"),
+    ("kafka", "", 0, "empty-name", "it is empty"),
+    ("kafka", ":k", 0, "empty-name", "it is empty"),
+    ("kafka", ".", 0, "forbidden-name", "no name is '.'"),
+    ("kafka", "..:k", 0, "forbidden-name", "no name is '..'"),
+    ("kafka", "a b", 1, "forbidden-character", "' ' is none of the characters of a name"),
+    ("kafka", "a/b", 1, "forbidden-character", "'/' is none of the characters of a name"),
+    ("kafka", "é:k", 0, "forbidden-character", "'é' is none of the characters of a name"),
+    ("kafka", "a:b\ud800", 3, "surrogate", "no UTF-8"),
+    ("kafka", "n" * 250, 0, "too-long", "is 250 characters, limit 249"),
+    ("kafka", "a:b.:", 0, "forbidden-name", "between topic and key, and nowhere else"),
+    ("kafka", "a._x3A-.b", 0, "forbidden-name", "between topic and key, and nowhere else"),
 ]
 
 BAD_PATTERNS = [
@@ -125,6 +142,12 @@ BAD_PATTERNS = [
     ("nats", "a..b", 2, "empty-element"),
     ("nats", "a b", 1, "white-space"),
     ("yami4", "a\0", 1, "nul"),
+    ("kafka", "a.>.b", 2, "wildcard-not-last"),
+    ("kafka", "a:b.>.c", 4, "wildcard-not-last"),
+    ("kafka", "a.b*:c*", 2, "wildcard-in-element"),
+    ("kafka", "a.#", 2, "forbidden-character"),
+    ("kafka", "a:>.:", 2, "wildcard-not-last"),
+    ("kafka", "a:b.:", 0, "forbidden-name"),
 ]
 
 WARNED = [

@@ -195,8 +195,9 @@ class Trial:
         """End the process: nothing of it is written, and no protocol ends its connections."""
         if isinstance(self.source, KeepsMemory):
             self.source.memory.keep_in(None, "")
-        self._cut()
-        self.source.close()
+        with self.system.dying():
+            self._cut()
+            self.source.close()
         self.held.clear()
 
     def freeze(self) -> Callable[[], None]:

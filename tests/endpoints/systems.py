@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import count
@@ -54,7 +55,8 @@ class System:
     `knows_settled` tells whether all settlements of the source "one" have reached the broker, where
     a driver collects them. `longest` is the setting that limits received messages, with a low
     value, or why a longer one cannot come without its payload. `forget` ends what the kind keeps
-    beyond a source for as long as its process lives.
+    beyond a source for as long as its process lives. Within `dying` a driver sends nothing over
+    connections that it makes again by itself.
     """
 
     settings: EndpointSettings
@@ -75,6 +77,7 @@ class System:
     knows_settled: Callable[[], bool] = lambda: True
     longest: tuple[str, int] | str = "its settings have no limit of received messages"
     forget: Callable[[], None] = lambda: None
+    dying: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def keeps(self) -> bool:
@@ -485,6 +488,43 @@ def _rabbitmq_stream(request: pytest.FixtureRequest) -> System:
     return replace(system, settings=stream, removals=removals, set_aside=None, queues_readers=False)
 
 
+def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
+    server = request.getfixturevalue("kafka_server")
+    from gateway.endpoints.kafka import intake  # noqa: PLC0415  # the fixture skips without it
+    from gateway.endpoints.kafka.commits import Commits  # noqa: PLC0415  # as above
+
+    patch = request.getfixturevalue("monkeypatch")
+    patch.setattr(intake, "REFRESH", 0.2)
+    patch.setattr(intake, "HEARTBEAT", 0.2)  # noida-db waits half a second for it
+    server.make_topic("t", partitions, max_message_bytes=2 << 20)
+
+    def remove_topic() -> None:
+        server.delete_topic("t")
+        server.make_topic("t", partitions, max_message_bytes=2 << 20)
+
+    @contextmanager
+    def dying() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Commits, "finish", lambda *_: None)
+            patch.setattr(Commits, "ask", lambda *_: None)
+            yield
+
+    return System(
+        replace(server.settings, max_message=2 << 20, backoff_min=0.05, connect_timeout=2),
+        removals={"topic": remove_topic},
+        spell=lambda levels: f"{levels[0]}:{'.'.join(levels[1:])}",
+        rest=lambda levels: levels[0],
+        illegal="a b:c",
+        stop=server.stop,
+        start=server.start,
+        dying=dying,
+    )
+
+
+def _kafka_partitions(request: pytest.FixtureRequest) -> System:
+    return _kafka(request, 3)
+
+
 def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
     """The MQTT plugin of RabbitMQ: no subscription with a wildcard gets retained messages."""
     vhost = request.getfixturevalue("rabbitmq_of_mqtt")
@@ -529,6 +569,7 @@ SYSTEMS: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "nats": _nats,
     "rabbitmq": _rabbitmq,
     "amqp": _amqp,
+    "kafka": _kafka,
     "mqtt-rabbitmq": _mqtt_of_rabbitmq,
     "mqtt-web-rabbitmq": _web_mqtt_of_rabbitmq,
 }
@@ -540,6 +581,7 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "nats-core": _nats_core,
     "rabbitmq-stream": _rabbitmq_stream,
     "amqp-quorum": _amqp_quorum,
+    "kafka-partitions": _kafka_partitions,
 }
 # Their mechanisms have rows of other systems, or tests with brokers, in each run.
 NIGHTLY = frozenset({"mqtt-rabbitmq", "mqtt-web-rabbitmq", "mqtt-websocket", "mqtt-5-retained"})

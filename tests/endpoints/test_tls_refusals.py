@@ -22,6 +22,7 @@ from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings, Server
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
@@ -34,6 +35,7 @@ from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.hostile_servers import serving, tls_relaying
+from tests.brokers.kafka_server import KafkaServer
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.nats_server import NatsServer
 from tests.brokers.rabbitmq_server import Vhost
@@ -41,7 +43,7 @@ from tests.brokers.test_mqtt_tls import make_certificate, openssl
 
 pytestmark = pytest.mark.broker
 KINDS = ["mqtt", "yami4", "rabbitmq", "amqp", "nats"]  # their TLS is Python's
-OF_LIBRARIES = ["solace", "jms"]
+OF_LIBRARIES = ["solace", "jms", "kafka"]
 PASSWORD = "changeit"  # noqa: S105  # of the key stores of Java
 SEE_STORES = "; see the certificates of the server and of the endpoint: `trustStore` and `keyStore`"
 Make = Callable[[int, MqttTlsSettings | None], EndpointSettings]
@@ -62,6 +64,9 @@ MAKE: dict[str, Make] = {
     ),
     "solace": lambda port, tls: SolaceSettings(
         url=f"tcp{'s' if tls else ''}://127.0.0.1:{port}", tls=tls
+    ),
+    "kafka": lambda port, tls: KafkaSettings(
+        bootstrap_servers=(f"127.0.0.1:{port}",), tls=tls, connect_timeout=2
     ),
     "jms": lambda port, tls: JmsSettings(
         urls=(f"{'ssl' if tls else 'tcp'}://127.0.0.1:{port}",),
@@ -134,6 +139,9 @@ def server(request: pytest.FixtureRequest, kind: str, folder: Path) -> Iterator[
             plain = mosquitto.port
         elif kind == "solace":
             plain = stack.enter_context(SmfBroker()).port
+        elif kind == "kafka":
+            kafka: KafkaServer = request.getfixturevalue("kafka_server")
+            plain = kafka.port
         elif kind == "jms":
             plain = request.getfixturevalue("activemq").port
         elif kind == "yami4":

@@ -14,6 +14,7 @@ from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_source
 from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.mqtt import MqttSettings, MqttTlsSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
@@ -25,6 +26,7 @@ from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.brokers.controlled_smf import SmfBroker
 from tests.brokers.hostile_servers import serving, tls_relaying
+from tests.brokers.kafka_server import KafkaServer
 from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.nats_server import NatsServer
 from tests.brokers.rabbitmq_server import Vhost
@@ -32,7 +34,7 @@ from tests.brokers.test_mqtt_tls import make_certificate
 
 pytestmark = pytest.mark.broker
 Make = Callable[[int, bool], EndpointSettings]
-KINDS = ["mqtt", "solace", "yami4", "jms", "rabbitmq", "amqp", "nats"]
+KINDS = ["mqtt", "solace", "yami4", "jms", "rabbitmq", "amqp", "nats", "kafka"]
 
 
 @pytest.fixture
@@ -76,6 +78,11 @@ def start(  # noqa: PLR0911  # one kind each
         nats: NatsServer = request.getfixturevalue("nats_server")
         return nats.port, lambda port, tls: NatsSettings(
             url=f"{'tls' if tls else 'nats'}://127.0.0.1:{port}", tls=trusting if tls else None
+        )
+    if kind == "kafka":
+        kafka: KafkaServer = request.getfixturevalue("kafka_server")
+        return kafka.port, lambda port, tls: KafkaSettings(
+            bootstrap_servers=(f"127.0.0.1:{port}",), tls=trusting if tls else None
         )
     if kind == "amqp":
         of_4: Vhost = request.getfixturevalue("rabbitmq_4")

@@ -20,6 +20,7 @@ from gateway.endpoints.amqp.bodies import read_body
 from gateway.endpoints.amqp.headers import read_head, write_head
 from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.jms.value_codec import ValueReader, write_value
+from gateway.endpoints.kafka.headers import RecordHeaderReader, write_headers
 from gateway.endpoints.rabbitmq.headers import read_properties, write_properties
 from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.jms import JmsSettings
@@ -166,6 +167,49 @@ def rabbitmq_properties() -> Parser:
         (),
         [write_properties(headers, settings, 0, proof) for proof in ("", PROOF)],
         (b"\xff\xff\xff\xff", b"A\0\0\0\5", b"F\0\0\0\0", b"D\xff", b"T", b"d"),
+        large,
+    )
+
+
+def kafka_headers() -> Parser:
+    """Names and values of headers, each ended by a zero byte."""
+    headers = Headers(
+        mode=DeliveryMode.AT_LEAST_ONCE, priority=3, expiry=9, time=5, content_type="a/b",
+        correlation_id=b"\xff", reply_to="t:q", source_id="i", origin=("a",), properties=EVERYTHING,
+    )  # fmt: skip
+
+    def parse(data: bytes) -> None:
+        parts = data.split(b"\0")
+        pairs = [*zip(parts[::2], parts[1::2], strict=False)]
+        found = [(name.decode(errors="replace"), value or None) for name, value in pairs]
+        write_headers(RecordHeaderReader().read(found, 5).headers)
+
+    def large() -> Iterator[bytes]:
+        yield b"a\0b\0" * 100_000
+        for value in (
+            b"[" * 500_000,
+            b'{"properties":' * 50_000,
+            b"9" * 500_000,
+            b"\xff" * 500_000,
+        ):
+            for name in (b"gateway_fields", b"gateway_time", b"gateway_proof", b"content-type"):
+                yield name + b"\0" + value
+
+    written = write_headers(headers)
+    return Parser(
+        "kafka.headers",
+        parse,
+        (),
+        [b"\0".join(name.encode() + b"\0" + (value or b"") for name, value in written)],
+        (
+            b"gateway_fields\0",
+            b"gateway_time\0",
+            b"gateway_proof\0",
+            b"{",
+            b"[",
+            b'{"base64":',
+            b"-",
+        ),
         large,
     )
 
@@ -436,6 +480,7 @@ PARSERS: Final[dict[str, Callable[[], Parser]]] = {
     "nats.lines": nats_lines,
     "rabbitmq.frames": rabbitmq_frames,
     "rabbitmq.properties": rabbitmq_properties,
+    "kafka.headers": kafka_headers,
     "amqp.values": amqp_values,
     "amqp.frames": amqp_frames,
     "amqp.message": amqp_message,

@@ -84,7 +84,8 @@ def test_an_ordinary_pattern_has_no_note(system: str) -> None:
     dialect = DIALECTS[system]
     pattern = f"{dialect.leading}a{dialect.separator}{{x}}"
 
-    assert [each.rule for each in findings(route(system, pattern, ("mqtt-2", "b/{x}")))] == []
+    found = findings(route(system, pattern, ("mqtt-2", "b/{x}")))
+    assert "system-names" not in {each.rule for each in found}
 
 
 @pytest.mark.parametrize(

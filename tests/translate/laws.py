@@ -18,7 +18,13 @@ from tests.strategies import names, pairs
 from tests.systems import legal_name, legal_pattern, selects
 
 T = TypeVar("T")
-NEVER = {"local", "inbox", "reserved", "empty-name"}  # names that stay at their system
+NEVER = {
+    "local",
+    "inbox",
+    "reserved",
+    "empty-name",
+    "forbidden-name",
+}  # names that stay at their system
 TOO_LONG = {"too-long", "too-deep", "level-too-long"}
 UNREACHED = {"hidden-first", "shared-subscription"}
 

@@ -22,7 +22,7 @@ from gateway.web.metrics import make_registry
 from tests.brokers.mosquitto import StartMosquitto
 from tests.waiting import PATIENCE
 from tests.web.promtool import ALERTS, PROMTOOL, ROOT, SEARCH_PATH, map_seconds, promtool, rules
-from tests.web.status_samples import HOLDER, FakeStatus, route, status
+from tests.web.status_samples import HOLDER, FakeStatus, endpoint, route, status
 from tests.web.test_run import get, running_gateway, within
 
 PROMETHEUS_CONFIG: Final = ROOT / "deploy" / "prometheus.yaml"
@@ -112,7 +112,9 @@ def test_prometheus_itself_finds_no_fault(kind: str, file: Path) -> None:
 
 def test_every_counter_of_an_alert_has_a_series_before_its_first_event() -> None:
     quiet = route(latencies=[0] * (len(LATENCY_BUCKETS) + 1), heartbeat_age=0.0)
-    full = status(routes=(quiet,), pair=HOLDER)
+    full = status(
+        endpoints=(endpoint(backlog=0), endpoint("office", "sink")), routes=(quiet,), pair=HOLDER
+    )
     text = generate_latest(make_registry(FakeStatus(full).snapshot)).decode()
     series = set(re.findall(r"^(\w+)[{ ]", text, re.MULTILINE))
 

@@ -27,7 +27,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
     latency = (5, 3, *[0] * 12, 1)
     full = status(
         endpoints=(
-            endpoint(counts={"unasked": 2}),
+            endpoint(counts={"unasked": 2}, backlog=12),
             endpoint(
                 "office", "sink", connection="lost", reconnects=4, held=9, spooled_messages=7,
                 spooled_bytes=700, spooled_age=5.5, spool_share=0.25,
@@ -71,6 +71,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
         ("gateway_endpoint_reconnects_total", "office", "sink", "mqtt"): 4,
         ("gateway_endpoint_events_total", "plant", "unasked", "source"): 2,
         ("gateway_loop_suspected", "plant"): 1,
+        ("gateway_source_backlog_messages", "plant"): 12,
         ("gateway_target_held_bytes", "office"): 9,
         ("gateway_spool_messages", "office"): 7,
         ("gateway_spool_bytes", "office"): 700,

@@ -207,6 +207,7 @@ class RollingJournal:
 
     def end(self) -> None:
         """Close the journal; a trailer that cannot be written is left out."""
+        self._converter.is_awaited = True
         if (journal := self._journal) is not None:
             try:
                 self._roll(journal, stopped=True)

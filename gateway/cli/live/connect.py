@@ -2,8 +2,9 @@
 
 It sends and subscribes nothing, and shows addresses as they are: a value of `${env:HOST}` is no
 secret here. A password is printed as ***, as in the log. It asks NATS which streams have the
-subjects of the targets, and RabbitMQ whether the exchange is there. Exit status: 0 every broker
-accepts the connection and has these streams, 1 not all do.
+subjects of the targets, Kafka whether their topics exist, and RabbitMQ whether the exchange is
+there. Exit status: 0 every broker accepts the connection and has these streams and topics, 1 not
+all do.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from itertools import compress, filterfalse
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
-from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
+from gateway.endpoints.received_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message, Payload

@@ -32,14 +32,15 @@ class Product:
     """The addresses of a product: `topic` and `queue` begin those of a name.
 
     With `capabilities` a symbol of that name says which of both is meant.
-    `has_exchanges`: RabbitMQ, whose addresses are paths. `divides`: every address is a queue, or a
-    subscription that all its readers divide.
+    `selectors`: it evaluates the selector of a link. `has_exchanges`: RabbitMQ, whose addresses are
+    paths. `divides`: every address is a queue, or a subscription that all its readers divide.
     """
 
     dialect: str
     topic: str = ""
     queue: str = ""
     capabilities: bool = False
+    selectors: bool = False
     has_exchanges: bool = False
     divides: bool = False
     reference: str = ""
@@ -50,7 +51,10 @@ KNOWN: Final[Mapping[str, Product]] = {
         "rabbitmq", has_exchanges=True, reference="RabbitMQ documentation, AMQP, Address v2"
     ),
     "artemis": Product(
-        "rabbitmq", capabilities=True, reference="ActiveMQ Artemis User Manual, AMQP; Wildcard"
+        "rabbitmq",
+        capabilities=True,
+        selectors=True,
+        reference="ActiveMQ Artemis User Manual, AMQP; Wildcard",
     ),
     "servicebus": Product(
         "smf", divides=True, reference="Azure Service Bus, AMQP 1.0 protocol guide"
@@ -59,7 +63,11 @@ KNOWN: Final[Mapping[str, Product]] = {
         "ibm", capabilities=True, reference="IBM MQ documentation, AMQP client applications"
     ),
     "solace": Product(
-        "smf", "topic://", "queue://", reference="Solace documentation, AMQP 1.0 conformance"
+        "smf",
+        "topic://",
+        "queue://",
+        selectors=True,
+        reference="Solace documentation, AMQP 1.0 conformance",
     ),
 }
 
@@ -76,7 +84,7 @@ class AmqpSettings(EndpointSettings):
     name: str = setting("name of the endpoint in the configuration", "amqp")
     known: str = choice("product of the server: the forms of its addresses", *KNOWN)
     spelling: str = setting(
-        "system whose naming rules the names follow; that of the product when empty",
+        "system whose naming rules the names follow; the system of the product when empty",
         "",
         key="dialect",
         choices=("", *dict.fromkeys(each.dialect for each in KNOWN.values())),
@@ -87,8 +95,8 @@ class AmqpSettings(EndpointSettings):
         " one cluster, are separated by commas and tried in turn",
         "amqp://localhost:5672/",
     )
-    username: str | None = optional("user name; that of the address when absent")
-    password: str | None = secret("password; that of the address when absent")
+    username: str | None = optional("user name; the one in the address when absent")
+    password: str | None = secret("password; the one in the address when absent")
     tls: TlsSettings | None = optional(
         "TLS; when absent and the address is amqps://, verified against the system's trust store"
     )
@@ -174,13 +182,17 @@ class AmqpSettings(EndpointSettings):
         return KNOWN[self.known]
 
     @property
+    def evaluates_selectors(self) -> bool:
+        return self.product.selectors
+
+    @property
     def dialect(self) -> str:
         """Dialect that spells the names."""
         return self.spelling or self.product.dialect
 
     @property
     def broker_keys(self) -> tuple[str, ...]:
-        """The key of each server alone, where the address names several."""
+        """The key of each single server, where the address names several."""
         return tuple(replace(self, url=each).broker_key for each in self.urls)
 
     def faults(self) -> Iterator[SettingFault]:

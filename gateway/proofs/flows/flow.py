@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gateway.dialects.parts import boundary_of
 from gateway.model.chain import Single
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.routing.route import Route, Target
 from gateway.routing.template_functions import TemplateFunction
+
+THE_KEY = "the key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +127,11 @@ class Flow:
         known = source_levels(self.pattern)
         part = self.source.route.dialect.level_noun
         words = {at: f"{part} {at + 1}" for at in range(len(known))}
+        if self.source.route.source.parts:
+            words |= dict.fromkeys(range(boundary_of(known) + 1, len(known)), THE_KEY)
         for name, span in reversed(self.source.route.source.spans):
             dots = "..." if span.rest else ""
-            for at in variable_positions(known[span.start : span.stop]):
+            for at in variable_positions(span.taken(known)):
                 if not name.isdigit() or words[at][0] != "{":
                     words[at] = f"{{{name}{dots}}}"
         return words

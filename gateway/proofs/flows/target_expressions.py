@@ -116,7 +116,7 @@ def _captured(
         single = not isinstance(part, RestPlaceholder)
         plain = isinstance(part, FieldPlaceholder) and not part.functions
         return [LossyCall((), part.functions, single, part.name if plain else "")]
-    captured = known[span.start : span.stop]
+    captured = span.taken(known)
     if all(function.injective for function in part.functions):
         return captured
     return [LossyCall(variable_positions(captured), part.functions, single_level=not span.rest)]

@@ -75,7 +75,7 @@ def _with_fields(flow: Flow, allowed: Sequence[Pattern]) -> tuple[list[Flow], Ro
     if levels is None:
         return flows, None
     route, endpoint = flow.source.route, flow.target.endpoint
-    name = spell_subject(levels, route.dialect) or route.dialect.separator.join(levels)
+    name = spell_subject(levels, route.dialect) or route.dialect.text_of(levels)
     text = f"{endpoint!r} allows no name for {name!r}, whatever {flow.shown_fields} is"
     return flows, flow.finding("outside-allow", "error", text, HINT, (name,))
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from gateway.dialects.parts import BOUNDARY
 from gateway.model.pattern import AnyMany, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding, Severity
 from gateway.proofs.flows.flow import (
+    THE_KEY,
     Flow,
     LevelVariable,
     LossyCall,
@@ -33,15 +35,16 @@ class Loss:
 
     `unused` are the positions of variables that stand nowhere in the target name, `ambiguous` its
     levels whose parts have no certain boundaries, `calls` the calls of functions that are not
-    injective.
+    injective, `rests` the rest wildcards between which no level is a certain boundary.
     """
 
     unused: tuple[int, ...] = ()
     ambiguous: tuple[tuple[Part, ...], ...] = ()
     calls: tuple[LossyCall, ...] = ()
+    rests: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.unused or self.ambiguous or self.calls)
+        return bool(self.unused or self.ambiguous or self.calls or self.rests)
 
 
 def loss_of(flow: Flow) -> Loss:
@@ -51,7 +54,7 @@ def loss_of(flow: Flow) -> Loss:
         return Loss()
     calls = tuple(call for call in flow.lossy_calls if not known.issuperset(call.positions))
     ambiguous = tuple(level for level in _levels(flow) if len(_unknown(level, known)) > 1)
-    return Loss(tuple(sorted(wild - _shown(flow))), ambiguous, calls)
+    return Loss(tuple(sorted(wild - _shown(flow))), ambiguous, calls, _unbounded(flow))
 
 
 def _levels(flow: Flow) -> list[tuple[Part, ...]]:
@@ -67,11 +70,12 @@ def _shown(flow: Flow) -> set[int]:
 def _determined(flow: Flow) -> set[int]:
     """Return the variables that the target name determines for every value.
 
-    Levels have certain positions when at most one rest wildcard has an unknown length. A level then
-    determines its variable; a level with several determines them when no text divides in two ways.
+    Levels have certain positions when at most one rest wildcard between two certain boundaries has
+    an unknown length. A level then determines its variable; a level with several determines them
+    when no text divides in two ways.
     """
     known = {level.position for level in flow.target_levels if isinstance(level, RestVariable)}
-    if len(known) > 1 or any(isinstance(level, LossyCall) for level in flow.target_levels):
+    if _unbounded(flow) or any(isinstance(level, LossyCall) for level in flow.target_levels):
         return set()
     grown = True
     while grown:
@@ -82,6 +86,23 @@ def _determined(flow: Flow) -> set[int]:
                 known |= {part.position for part in unknown if isinstance(part, LevelVariable)}
         grown = len(known) > before
     return known
+
+
+def _unbounded(flow: Flow) -> tuple[int, ...]:
+    """Return rest wildcards that stand in the target name without a certain boundary between them.
+
+    A fixed level that no wildcard of the source matches is such a boundary.
+    """
+    boundaries = [(text,) for text in flow.pattern.exclusions.whole_levels]
+    rests: dict[int, None] = {}
+    for level in flow.target_levels:
+        if isinstance(level, RestVariable):
+            rests[level.position] = None
+        if level in boundaries:
+            rests.clear()
+        if len(rests) > 1:
+            return tuple(rests)
+    return ()
 
 
 def _unknown(level: Sequence[Part], known: set[int]) -> list[Part]:
@@ -150,8 +171,11 @@ class _Search:
             yield from self._ambiguous(level)
         for call in self._loss.calls:
             yield from self._colliding_captures(call)
+        if self._loss.rests:
+            yield from self._between_rests(*self._loss.rests[:2])
         if self._loss:
-            yield from self._same_made()
+            if first := find_example([[self._pattern]], self._excludes):
+                yield from self._same_made(first)
             yield from self._by_trial()
 
     def _unused(self) -> Iterator[NamePair]:
@@ -164,7 +188,7 @@ class _Search:
             tried += 1
             yield from self._pair(first, bind_to_name(self._pattern, first, others))
         if tried < MAX_ATTEMPTS:
-            self.exhausted = not self._loss.ambiguous and not self._loss.calls
+            self.exhausted = not (self._loss.ambiguous or self._loss.calls or self._loss.rests)
 
     def _ambiguous(self, level: tuple[Part, ...]) -> Iterator[NamePair]:
         found = ambiguous_texts(level, self._pattern)
@@ -208,11 +232,19 @@ class _Search:
                         made = start + text.replace(char, renderer.replacement) + end
                         yield first, (*first[:before], made, *first[before + 1 :])
 
-    def _same_made(self) -> Iterator[NamePair]:
-        """Yield source names that may have one target name."""
-        first = find_example([[self._pattern]], self._excludes)
+    def _between_rests(self, one: int, other: int) -> Iterator[NamePair]:
+        """Yield names of which a rest wildcard has the levels that stand behind it as well."""
+        levels = self._flow.target_levels
+        start, stop = (levels.index(RestVariable(at)) for at in (one, other))
+        fixed = [each[0] for each in levels[start + 1 : stop] if isinstance(each, tuple)]
+        texts = ("x", *(text for text in fixed if isinstance(text, str)), "x")
+        for first in names_of(self._flow, [bind(self._pattern, {one: tuple(map(Literal, texts))})]):
+            yield from self._same_made(first)
+
+    def _same_made(self, first: tuple[str, ...]) -> Iterator[NamePair]:
+        """Yield `first` with source names that may have its target name."""
         found = translate_by_flow(self._flow, first)
-        if first is None or found is None:
+        if found is None:
             return
         for pattern in source_patterns(self._flow, exact_pattern(found.target_levels)):
             yield from self._pair(first, pattern)
@@ -260,9 +292,15 @@ def _reason(flow: Flow, loss: Loss) -> tuple[str, str]:
     if loss.unused:
         names = " and ".join(dict.fromkeys(words[at] for at in loss.unused))
         reason, hint = f"the template leaves out {names}", "use every capture in the template"
+        if THE_KEY in names:
+            hint = "write `key: '{key...}'` at the source, and use it in the template"
     elif loss.ambiguous:
         reason = f"the parts of {_level(flow, loss.ambiguous[0])!r} have no certain boundary"
         hint = "give each capture a level of its own"
+    elif loss.rests:
+        names = " and ".join(words[at] for at in loss.rests)
+        reason = f"{names} have no certain boundary between them"
+        hint = f"write the level {BOUNDARY!r} between them"
     elif loss.calls:
         calls = "|".join(function.name for function in loss.calls[0].functions)
         reason, hint = f"{calls!r} gives different texts one result", "leave the function out"

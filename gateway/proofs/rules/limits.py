@@ -59,7 +59,7 @@ def _fillers(flow: Flow) -> Sequence[str]:
     """Return the characters to grow a name with, a plain one first, then those that need more."""
     dialect = flow.target.renderer.dialect
     wide = any(limit.unit is Unit.BYTES for limit in dialect.limits)
-    source = flow.source.route.dialect.codec.encoded_characters
+    source = flow.source.route.dialect.codec.escaped_characters
     escaped = dialect.codec.escaped_characters
     costly = [char for char in escaped if char not in source and char.isprintable()]
     return ("x", *((WIDE_CHARACTER,) if wide else ()), *costly[:1])

@@ -97,8 +97,9 @@ class NameGrowth:
         return translate_name(self.flow.source.route, self.flow.target, levels)
 
     def _size(self, found: TranslatedName) -> int:
-        levels = split_levels(found.target_name, self.flow.target.renderer.dialect)
-        return measure(found.target_name, levels, self.limit.unit, 0)
+        dialect = self.flow.target.renderer.dialect
+        name, levels = dialect.limited(found.target_name, split_levels(found.target_name, dialect))
+        return measure(name, levels, self.limit.unit, 0)
 
     def _maximum(self, found: TranslatedName) -> int:
         levels = split_levels(found.target_name, self.flow.target.renderer.dialect)

@@ -38,7 +38,7 @@ class RefusedName:
 
 def spell_subject(levels: tuple[str, ...], dialect: Dialect) -> str | None:
     """Return the name of a subject in `dialect`; None when no name there has these levels."""
-    text = dialect.leading + dialect.separator.join(dialect.codec.encode(levels))
+    text = dialect.text_of(dialect.codec.encode(levels))
     try:
         return text if parse_subject(text, dialect).levels == levels else None
     except (SubjectError, TranslationError):

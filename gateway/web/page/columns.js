@@ -40,7 +40,7 @@ function connectionMark(end) { return { connected: "good", connecting: "warn" }[
 function namesOf(route) { return `${route.sources.join(", ")} → ${route.targets.join(", ")}`; }
 function pending(end) {
   const { messages, bytes, share, age: oldest } = end.spool;
-  const memory = end.held ? `${size(end.held)} in memory` : "";
+  const memory = end.backlog ? `${amount(end.backlog)} at the broker` : end.held ? `${size(end.held)} in memory` : "";
   if (!messages) return memory;
   const used = `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} % of the spool`;
   return `${memory && `${memory}, `}${amount(messages)} on disk (${size(bytes)}, ${used}, oldest ${age(oldest)})`;

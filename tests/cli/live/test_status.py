@@ -22,7 +22,7 @@ from gateway.web.snapshot import StatusSnapshot
 from tests.waiting import PATIENCE, until
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status
 
-TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
+TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # only of the tests
 LOST = endpoint("office", "sink", connection="lost", reason="office: gone", spooled_messages=1_234)
 
 

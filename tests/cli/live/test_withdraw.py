@@ -25,7 +25,7 @@ from tests.endpoints.nats.stream import ask, say
 from tests.runtime.gateway.running import archive_rows, running, wait_until_connected
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 CONFIG = """\
 gateway: {{name: plant-1}}
@@ -194,7 +194,7 @@ def test_yes_ends_what_is_empty_and_keeps_what_would_lose_messages(
     ]
     assert withdraw(capsys) == [NOTHING]
     gaps = {row["route"]: row for row in archive_rows() if row["leg"] == "gap"}
-    assert {name: (row["rule"], row["size"]) for name, row in gaps.items()} == {
+    assert {name: (row["rule"], row["lost"]) for name, row in gaps.items()} == {
         "a": ("withdrawn", None),
         "b": ("withdrawn", 3),
     }

@@ -17,7 +17,7 @@ from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, configured
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+pytestmark = pytest.mark.usefixtures("journals_stay")
 
 AWAY = """\
 spool: {{path: spool}}

@@ -22,7 +22,7 @@ from tests.runtime.gateway.running import configured, wait_until_connected
 from tests.systems import SYSTEMS
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+pytestmark = pytest.mark.usefixtures("journals_stay")
 
 COUNT = 5_000  # more than one batch
 CONFIRMED = Headers(mode=DeliveryMode.AT_LEAST_ONCE)

@@ -105,7 +105,7 @@ def used(row: Row, noted: list[str] | None) -> Row | None:
         text = f"{name!r} was sent for {source!r} and is in no name file"
         return None if in_source else {**found, "rule": UNKNOWN, "text": text}
     dialect = find_dialect(system)
-    found["whole"] = dialect.leading + dialect.separator.join(dialect.codec.encode(levels))
+    found["whole"] = dialect.text_of(dialect.codec.encode(levels))
     if not in_source and not _is_beginning(dialect, name, levels):
         text = f"{name!r} was sent for {source!r}, and {digest!r} stands for {levels!r}"
         return {**found, "rule": CONTRARY, "text": text}

@@ -1,7 +1,7 @@
 """The charts of a day: messages, latency, copies that did not arrive, and duplicates, by hour.
 
 The input is the rows of the table `hours`. Each figure is a `Chart` with bars or lines, which a
-template draws as inline SVG. Series differ in dash or shade and not in colour alone, and every
+template draws as inline SVG. Series differ in dash or shade and not only in colour, and every
 chart has a text alternative.
 """
 

@@ -75,7 +75,7 @@ def test_rows_are_sorted_and_lie_in_the_hour_of_their_time(tmp_path: Path) -> No
     assert (early.parent.name, late.parent.name) == ("hour=11", "hour=12")
     table = pq.read_table(late, partitioning=None)
     assert table.schema.remove_metadata() == SCHEMA
-    assert table.schema.metadata[b"gateway.schema"] == b"4"
+    assert table.schema.metadata[b"gateway.schema"] == b"5"
     assert table.schema.metadata[b"gateway.journal"] == f"edge-{START}-000000".encode()
     legs = [(row["leg"], row["id"]) for row in table.to_pylist()]
     assert legs == sorted(legs)

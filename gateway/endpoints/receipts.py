@@ -1,4 +1,4 @@
-"""Received messages with what their broker settles them by, until each has its answer."""
+"""Receipts: received messages with what their broker settles them by, until each has its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from gateway.endpoints.base import Batch, Settlements
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.endpoints.received_queue import MAX_BATCH, ReceivedQueue, mark_redelivered
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 
@@ -33,8 +33,8 @@ class ReceivedMessage(Generic[T]):
 AnswerEach: TypeAlias = Callable[[Sequence[ReceivedMessage[T]], Settlements], Settlements]
 
 
-class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
-    """The messages of one connection; its functions are called with the lock held.
+class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
+    """The messages of one connection with their receipts; functions are called with the lock held.
 
     `answer` gets those that are settled, in the order of arrival. `answer_each` gets each batch as
     it is settled, and returns what becomes of its messages here.
@@ -52,7 +52,7 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         self._answer = answer
 
     def put(self, items: Sequence[ReceivedMessage[T]]) -> None:
-        """Add messages as `RedeliveryQueue.put` does."""
+        """Add messages as `ReceivedQueue.put` does."""
         if self._answer is not None:
             self.unanswered.extend(items)
         super().put(items)
@@ -66,6 +66,19 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         identities = [each.identity for each in received]
         messages = [each.message for each in received]
         return Batch(messages, settle, identities if any(identities) else ())
+
+    def wait_for_answers(self, most: int, timeout: float) -> bool:
+        """Wait until at most `most` messages are unanswered, and there is room.
+
+        Return whether that came within `timeout` seconds; `fail` ends the wait.
+        """
+
+        def answered() -> bool:
+            return len(self.unanswered) <= most and not self.full
+
+        with self._room:
+            self._room.wait_for(lambda: answered() or self.failure is not None, timeout)
+            return answered() and self.failure is None
 
     def _pass_on(self, count: int) -> None:
         if self._answer is not None:

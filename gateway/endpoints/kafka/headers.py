@@ -1,0 +1,236 @@
+"""Headers of a message to headers of Kafka and back.
+
+A header of Kafka is a text with bytes or null, and one text may come again. A property that is a
+text is a header with its UTF-8 bytes, null is null, and bytes that are no UTF-8 are themselves. A
+list of such values is a header that comes again. Every other property stands with its type in the
+header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do the fields for
+which Kafka has no place. Time, content type and the proof of a copy have headers of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from gateway.endpoints.header_fields import read_fields
+from gateway.errors import TranslationError
+from gateway.model.dead_letter_rule import PROPERTY, PROPERTY_NAME
+from gateway.model.limited_cache import LimitedCache
+from gateway.model.memory_size import headers_size
+from gateway.model.message import DeliveryMode, Headers, Value
+from gateway.model.proof_text import proof_of
+
+KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+
+FIELDS: Final = "gateway_fields"
+PROOF: Final = "gateway_proof"
+NAME: Final = "gateway_name"  # property with the name at the source, which a header rule sets
+TIME: Final = "gateway_time"
+CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
+TOMBSTONE: Final = "kafka_tombstone"  # property of a message with a null payload
+MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
+_TIME: Final = re.compile(rb"-?[0-9]{1,18}")
+_OWN: Final = frozenset({FIELDS, PROOF, TIME, CONTENT_TYPE})
+_PLAIN: Final = ("priority", "expiry", "reply_to", "source_id")
+_OF_ONE_MESSAGE: Final = ("expiry", "source_id", "correlation_id", "properties")
+FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
+_LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
+_OF_PROOF: Final = len(PROOF) + _LENGTHS
+_PER_MS: Final = 1_000  # microseconds
+
+
+class ReadHeaders(NamedTuple):
+    """The headers of a received message, the proof of its copy, and the name that it claims."""
+
+    headers: Headers
+    proof: str
+    name: str
+
+
+class RecordHeaderWriter:
+    """Writes headers of Kafka, and keeps those that messages share. Mutable: used by one sender."""
+
+    def __init__(self) -> None:
+        # by id(); a value keeps its headers, so that no others get their id()
+        self._shared: LimitedCache[int, tuple[Headers, KafkaHeaders, int]]
+        self._shared = LimitedCache(MAX_CACHED)
+
+    def write(self, headers: Headers, proof: str = "") -> tuple[KafkaHeaders, int]:
+        """Return the headers of Kafka, and their bytes at most. Raises as `write_headers` does."""
+        known = self._shared.get(id(headers))
+        if known is None:
+            found = write_headers(headers)
+            known = headers, found, sum(map(_size, found))
+            if headers.is_shared:
+                self._shared.add(id(headers), known, 2 * headers_size(headers))
+        _, found, size = known
+        if proof:
+            return [*found, (PROOF, proof.encode())], size + _OF_PROOF + len(proof)
+        return found, size
+
+
+def _size(header: tuple[str, bytes | None]) -> int:
+    name, value = header
+    return len(name.encode()) + len(value or b"") + _LENGTHS
+
+
+def write_headers(headers: Headers) -> KafkaHeaders:
+    """Return the headers of Kafka.
+
+    Raises:
+        TranslationError: a property has no form in Kafka.
+    """
+    found: KafkaHeaders = []
+    rest: dict[str, Any] = {}
+    for name, value in headers.properties.items():
+        if name == TOMBSTONE and value is True:
+            continue
+        if name in _OWN or (plain := _plain(value)) is None:
+            rest[_checked(name)] = _encode(value)
+        else:
+            found += [(_checked(name), each) for each in plain]
+    fields: dict[str, Any] = {key: getattr(headers, key) for key in _PLAIN}
+    fields["correlation_id"] = _encode(headers.correlation_id)
+    fields["origin"], fields["properties"] = list(headers.origin), rest
+    fields["retained"] = headers.retained
+    fields = {
+        key: value
+        for key, value in fields.items()
+        if value is not None and value is not False and value not in ([], {})  # 0 is a priority
+    }
+    if fields:
+        found.append((FIELDS, json.dumps(fields, separators=(",", ":")).encode()))
+    if headers.time is not None:
+        found.append((TIME, b"%d" % headers.time))
+    if headers.content_type is not None:
+        found.append((CONTENT_TYPE, headers.content_type.encode(errors="replace")))
+    return found
+
+
+def timestamp(headers: Headers) -> int:
+    """Return the time of a message in milliseconds; 0, which is now, without one."""
+    return 0 if headers.time is None else max(0, headers.time // _PER_MS)
+
+
+class RecordHeaderReader:
+    """Reads headers of Kafka, and keeps the fields that many messages share.
+
+    Mutable: owned by one thread.
+    """
+
+    def __init__(self) -> None:
+        self._shared: LimitedCache[bytes, dict[str, Any]] = LimitedCache(MAX_CACHED)
+
+    def read(
+        self,
+        found: Sequence[tuple[str, bytes | None]] | None,
+        sent: int | None,
+        **own: Any,  # noqa: ANN401  # of Headers
+    ) -> ReadHeaders:
+        """Return the headers of a received message; `own` are fields that its source knows.
+
+        `sent` is the time in milliseconds at which its producer sent it; None where only the server
+        has noted one. A malformed `gateway_fields` is a property.
+        """
+        values: dict[str, list[bytes | None]] = {}
+        for name, value in found or ():
+            values.setdefault(name, []).append(value)
+        proof = proof_of(_single(values.pop(PROOF, None)) or b"")
+        name = (_single(values.get(NAME)) or b"").decode(errors="replace")
+        time = None if sent is None else sent * _PER_MS
+        if (digits := _single(values.get(TIME))) is not None and _TIME.fullmatch(digits):
+            time = int(digits)
+            del values[TIME]
+        fields = self._read(_single(values.get(FIELDS)) or b"")
+        if fields:
+            del values[FIELDS]
+        content_type = _text(_single(values.get(CONTENT_TYPE)))
+        if isinstance(content_type, str):
+            own["content_type"] = content_type
+            del values[CONTENT_TYPE]
+        properties: dict[str, Value] = {
+            name: _text(each[0]) if len(each) == 1 else [_text(one) for one in each]
+            for name, each in values.items()
+        }
+        own = {"mode": DeliveryMode.AT_LEAST_ONCE, "time": time, **own, **fields}
+        properties |= fields.get("properties", {})
+        return ReadHeaders(Headers(**{**own, "properties": properties}), proof, name)
+
+    def _read(self, text: bytes) -> dict[str, Any]:
+        if not text:
+            return {}
+        if (known := self._shared.get(text)) is not None:
+            return known
+        fields = _read_fields(text)
+        if fields.keys().isdisjoint(_OF_ONE_MESSAGE):
+            self._shared.add(text, fields, 4 * len(text))
+        return fields
+
+
+def _single(values: list[bytes | None] | None) -> bytes | None:
+    """Return the value of a header that came once; None for all else."""
+    return values[0] if values is not None and len(values) == 1 else None
+
+
+def _text(value: bytes | None) -> str | bytes | None:
+    """Return a value as text; bytes that are no UTF-8 stay bytes."""
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _plain(value: Value) -> list[bytes | None] | None:
+    """Return the headers that give `value` back when they are read; None where there are none."""
+    values = value if isinstance(value, list | tuple) and len(value) > 1 else [value]
+    found: list[bytes | None] = []
+    for each in values:
+        encoded = each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each
+        if not isinstance(encoded, bytes | None) or _text(encoded) != each:
+            return None
+        found.append(encoded)
+    return found
+
+
+def _checked(name: str) -> str:
+    """Return a name of a header.
+
+    Raises:
+        TranslationError: it has no UTF-8.
+    """
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        reason = f"the property name {name!r} has no UTF-8"
+        raise TranslationError("kafka", "", PROPERTY_NAME, reason) from error
+    return name
+
+
+def _read_fields(text: bytes) -> dict[str, Any]:
+    """Return the fields with their types, or nothing where a field has a wrong one."""
+    try:
+        return read_fields(json.loads(text.decode(), object_hook=_decode), FIELD_NAMES) or {}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _encode(value: Value) -> Any:  # noqa: ANN401  # what json takes
+    match value:
+        case bytes():
+            return {"base64": b64encode(value).decode()}
+        case Mapping():
+            return {str(key): _encode(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_encode(each) for each in value]
+        case None | bool() | int() | float() | str():
+            return value
+    raise TranslationError("kafka", "", PROPERTY, f"no form for a {type(value).__name__}")
+
+
+def _decode(found: dict[str, Any]) -> Any:  # noqa: ANN401  # what json gives
+    if found.keys() == {"base64"} and isinstance(found["base64"], str):
+        return b64decode(found["base64"])
+    return found

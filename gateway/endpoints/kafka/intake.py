@@ -1,0 +1,331 @@
+"""One connection of a source of Kafka: a member of its consumer group, and what it brought.
+
+    joined      the servers have given it partitions; each has a place (`positions`)
+    read        while there is room; without room for a second, its partitions pause, and it only
+                answers to its group
+    settled     the end of the settled messages of each partition, which is committed while it
+                reads, and at its end before it leaves
+    revoked     the group divides its partitions again: it waits for its unsettled messages, and
+                commits. It ends when some stay unsettled
+    ended       at every doubt; the next connection finds out where it begins. It commits, and then
+                leaves the group
+
+A member has the same name each time (`group.instance.id`): after a kill the next process has its
+partitions at once, and the servers end an earlier member of that name.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NoAnswer
+from contextlib import suppress
+from functools import partial
+from threading import Thread
+from time import monotonic
+from typing import Any, Final, TypeAlias
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+
+from gateway.endpoints.base import Batch
+from gateway.endpoints.continuity import Retention
+from gateway.endpoints.kafka.client import (
+    ClientFaults,
+    address_of,
+    client_options,
+    connect,
+    consumer_options,
+    refusal,
+)
+from gateway.endpoints.kafka.commits import Commits
+from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader
+from gateway.endpoints.kafka.names import INTERNAL, name_of
+from gateway.endpoints.kafka.partitions import ask_ids, ask_states, id_of
+from gateway.endpoints.kafka.positions import Place, find_places
+from gateway.endpoints.kafka.wanted import WantedTopics
+from gateway.endpoints.made import Made
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
+from gateway.endpoints.source_memory import NO_TEXTS, read_texts
+from gateway.endpoints.source_shell import not_open
+from gateway.errors import (
+    EndpointError,
+    GatewayError,
+    NotConnectedError,
+    SubscriptionRefusedError,
+    TakenOverError,
+    first_line,
+)
+from gateway.model.message import Message
+
+log = logging.getLogger(__name__)
+
+BEGAN: Final = "began"  # a fact: the topics that were subscribed when partitions had a begin
+PULL: Final = 500  # messages that are read together
+POLL: Final = 0.1  # seconds without a message until settlements are committed
+PAUSE: Final = 1.0  # seconds without room until the partitions pause; also between signs of life
+REFRESH: Final = 5.0  # seconds between looks for topics that are new, or gone
+COUNT: Final = 5.0  # seconds between counts of what waits
+HEARTBEAT: Final = 3.0  # seconds between questions whether the group divides its partitions again
+LOOK: Final = 30.0  # seconds between looks for topics that were made again
+CLOSE: Final = 10.0  # seconds for the last commit
+DIVIDED: Final = "the group divided its partitions again before all messages were settled"
+LOST: Final = "the servers gave its partitions to another member of the group"
+MADE_AGAIN: Final = "somebody made a topic again"
+_CREATED: Final = 1  # the producer's time, not that of the server
+
+KafkaMessage: TypeAlias = ReceivedMessage[Place]
+
+
+class KafkaIntake:
+    """An intake (`endpoints.source_shell`) of the topics `wanted`.
+
+    Thread-safe: its thread owns the client, and adds arrivals; the queue guards them, and
+    self._lock what is settled.
+    """
+
+    ended = True  # the servers keep what is not taken in
+
+    def __init__(self, wanted: WantedTopics) -> None:
+        self._wanted, self._settings = wanted, wanted.settings
+        self.queue: ReceiptQueue[Place] = ReceiptQueue(
+            self._settings.receive_window_bytes, self._confirm
+        )
+        self.address = ""
+        self._faults = ClientFaults(self._settings.name, self._end_for)
+        self._headers = RecordHeaderReader()
+        self._has_header_names = self._settings.names == "header"
+        self._joined: Future[None] = Future()
+        self._commits = Commits(wanted.memory)
+        self._ids: dict[str, str] = {}  # of the topics of its partitions
+        self._places: dict[tuple[str, int], Place] = {}
+        self._is_paused = False
+        self._count_at = self._look_at = 0.0  # monotonic
+        self._consumer: Any = None
+        self._admin: Any = None
+        self._thread: Thread | None = None
+
+    def open(self) -> None:
+        """Connect, join the group, and find the places. Raises as `Source.open` does."""
+        wanted, settings = self._wanted, self._settings
+        own = {
+            "group.instance.id": settings.client_id.replace("{instance}", wanted.instance)
+            or wanted.group,
+            "heartbeat.interval.ms": int(min(HEARTBEAT, settings.session_timeout / 3) * 1_000),
+            "topic.metadata.refresh.interval.ms": int(REFRESH * 1_000),
+            "topic.blacklist": INTERNAL,
+            "on_commit": lambda error, _partitions: self._commits.answered(error),
+        }
+        try:
+            consumer = self._consumer = Consumer(
+                consumer_options(settings, wanted.instance, self._faults) | own
+            )
+            self._admin = AdminClient(client_options(settings, wanted.instance, self._faults))
+        except KafkaException as error:
+            raise EndpointError(f"{settings.name}: {first_line(error)}") from error
+        metadata = connect(consumer, settings, self._faults)
+        self.address = address_of(metadata)
+        self._cluster = str(metadata.cluster_id or "")
+        consumer.subscribe(
+            [*wanted.topics],
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._taken_away,
+        )
+        self._thread = Thread(target=self._run, name=f"kafka-{settings.name}", daemon=True)
+        self._thread.start()
+        patience = settings.connect_timeout + settings.session_timeout
+        try:
+            self._joined.result(patience)
+        except NoAnswer:
+            reason = f"group {wanted.group!r} gives no partitions within {patience:g} s"
+            raise NotConnectedError(f"{settings.name}: {reason}") from None
+
+    def receive(self, timeout: float) -> Batch | None:
+        return self.queue.receive(timeout)
+
+    def end(self) -> None:
+        """Do nothing: the servers keep what is not taken in."""
+
+    def close(self) -> None:
+        self._end(not_open(self._settings.name))
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join(CLOSE)
+        elif self._consumer is not None and not self.address:
+            self._consumer.close()
+
+    def _end(self, failure: GatewayError) -> None:
+        """End this connection; its thread commits what is settled, and leaves."""
+        self.queue.fail(failure)
+        with suppress(Exception):  # it has its answer
+            self._joined.set_exception(failure)
+
+    def _end_for(self, error: KafkaError) -> None:
+        """End this connection for an error of the library."""
+        text = error.str()
+        if "fenced" in text:
+            self._end(TakenOverError(f"{self._settings.name}: another client has its name: {text}"))
+        else:
+            self._end(refusal(self._settings, error))
+
+    def _run(self) -> None:
+        """Read until the end; this thread alone uses the client."""
+        consumer = self._consumer
+        try:
+            while self.queue.failure is None:
+                self._read(consumer)
+        except Exception as error:  # of the library
+            log.debug("%s: the client failed", self._settings.name, exc_info=True)
+            self._end(NotConnectedError(f"{self._settings.name}: {first_line(error)}"))
+        if self._faults.lost is None:
+            self._commits.finish(consumer)
+            consumer.unsubscribe()  # a member with a name of its own leaves in no other way
+            consumer.poll(POLL)
+        consumer.close()
+
+    def _read(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+        """Take what has come where there is room; else only answer to the group."""
+        window = self._settings.receive_window
+        if self.queue.wait_for_answers(window - 1, PAUSE):
+            self._pause(consumer, paused=False)
+            most = min(PULL, window - len(self.queue.unanswered))
+            found = consumer.poll(POLL)
+        elif self.queue.failure is None:
+            self._pause(consumer, paused=True)
+            most, found = 1, consumer.poll(0)
+        else:
+            return
+        if found is not None:
+            self._take([found, *consumer.consume(most - 1, 0)] if most > 1 else [found])
+        self._commits.ask(consumer)
+        self._look(consumer)
+
+    def _pause(self, consumer: Any, *, paused: bool) -> None:  # noqa: ANN401  # the driver's
+        if paused is self._is_paused:
+            return
+        self._is_paused = paused
+        partitions = [TopicPartition(*each) for each in self._places]
+        (consumer.pause if paused else consumer.resume)(partitions)
+
+    def _take(self, found: Iterable[Any]) -> None:
+        """Put what has come into the queue."""
+        arrivals: list[KafkaMessage] = []
+        for each in found:
+            if (error := each.error()) is not None:
+                self._refused(error, each.topic())
+                continue
+            place = self._places.get((each.topic(), each.partition()))
+            if place is not None:
+                arrivals.append(self._arrival(each, place))
+        if arrivals:
+            continuity = self._wanted.continuity
+            continuity.heard = continuity.clock()
+            self.queue.put(arrivals)
+
+    def _arrival(self, record: Any, place: Place) -> KafkaMessage:  # noqa: ANN401  # the driver's
+        offset = record.offset()
+        kind, milliseconds = record.timestamp()
+        was_seen = place.position.received(offset)
+        identity = place.identity(offset, milliseconds)
+        headers, proof, claimed = self._headers.read(
+            record.headers(),
+            milliseconds if kind == _CREATED else None,
+            redelivered=was_seen,
+            source_id=identity,
+        )
+        name = claimed if claimed and self._has_header_names else name_of(place.topic, record.key())
+        if (payload := record.value()) is None:
+            headers = headers.with_properties({**headers.properties, TOMBSTONE: True})
+        message = Message(name, payload or b"", headers, proof)
+        return ReceivedMessage(message, place, offset, identity)
+
+    def _refused(self, error: KafkaError, topic: str | None) -> None:
+        """Take an error that came in the place of a message."""
+        name, code = self._settings.name, error.code()
+        if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if topic and topic not in self._wanted.absent:
+                self._wanted.absent.add(topic)
+                log.warning("%s: the topic %s does not exist; it is read when it does", name, topic)
+        elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            self._end(SubscriptionRefusedError(f"{name}: topic {topic}: {error.str()}"))
+        else:
+            self._end_for(error)
+
+    def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401  # the driver's
+        """Find the places in the partitions that the group gives, and claim them."""
+        wanted, places = self._wanted, list[Place]()
+        try:
+            if partitions and self.queue.failure is None:
+                places = self._find_places(consumer, partitions)
+                self._commits.claim(consumer, {each: each.first for each in places})
+                wanted.memory.put(BEGAN, sorted(wanted.topics))
+            consumer.assign([TopicPartition(e.topic, e.number, e.first) for e in places])
+        except KafkaException as error:
+            self._end_for(error.args[0])
+            return
+        self._places = {(each.topic, each.number): each for each in places}
+        self._is_paused = False
+        if not self._joined.done():
+            skips = any(each.skips for each in places)
+            wanted.continuity.retention = Retention.NEW if skips else Retention.KEPT
+            self._joined.set_result(None)
+
+    def _find_places(self, consumer: Any, partitions: Sequence[Any]) -> list[Place]:  # noqa: ANN401  # the driver's
+        settings, memory = self._settings, self._wanted.memory
+        topics = {each.topic for each in partitions}
+        self._ids = ask_ids(self._admin, topics, settings.answer_timeout)
+        began = memory.get(BEGAN, read_texts, NO_TEXTS)
+        is_new = began is not None and [*began] != sorted(self._wanted.topics)
+        states = ask_states(consumer, partitions, self._ids, settings, is_new=is_new)
+        if all(each.committed < 0 for each in states):
+            memory.note_made(Made("group", self._wanted.group, settings.broker_key))
+        return find_places(states, self._cluster, memory, self._wanted.continuity)
+
+    def _revoked(self, consumer: Any, _partitions: Sequence[Any]) -> None:  # noqa: ANN401  # the driver's
+        """Wait for what is in flight, then commit: the next member begins behind it."""
+        patience = self._settings.answer_timeout
+        if self.queue.failure is None and not self.queue.wait_for_answers(0, patience):
+            self._end(NotConnectedError(f"{self._settings.name}: {DIVIDED}"))
+        if self._faults.lost is None:
+            self._commits.finish(consumer)
+        self._places, self._ids = {}, {}
+
+    def _taken_away(self, _consumer: object, _partitions: object) -> None:
+        self._places = {}
+        self._end(NotConnectedError(f"{self._settings.name}: {LOST}"))
+
+    def _confirm(self, settled: Sequence[KafkaMessage]) -> None:
+        """Note settled messages; the queue calls this in order."""
+        self._commits.settle({each.receipt: each.number for each in settled})
+
+    def _look(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+        """Count what waits; now and then ask whether a topic was made again."""
+        now = monotonic()
+        if now < self._count_at:
+            return
+        self._count_at = now + COUNT
+        backlog = 0
+        for key, place in self._places.items():
+            _, end = consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
+            backlog += max(0, end - place.position.settled - 1)
+        self._wanted.backlog = backlog
+        if now >= self._look_at and any(self._ids.values()):
+            self._look_at = now + LOOK
+            known = self._ids
+            found = self._admin.describe_topics(TopicCollection([*known]))
+            for topic, future in found.items():
+                future.add_done_callback(partial(self._found_id, known[topic]))
+
+    def _found_id(self, known: str, future: Future[Any]) -> None:
+        """End for a topic that was made again; one that is gone is revoked."""
+        with suppress(Exception):  # asked again
+            if id_of(future.result()) != known:
+                self._end(NotConnectedError(f"{self._settings.name}: {MADE_AGAIN}"))

@@ -1,0 +1,81 @@
+"""The partitions of a source as the servers have them; each question is one for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+
+from gateway.endpoints.kafka.positions import PartitionState
+from gateway.endpoints.settings.kafka import KafkaSettings
+
+OLDEST, NEWEST = -2, -1  # times of the protocol: the log's start, and the end of what is committed
+NO_ID: Final = "A" * 22  # of a topic at a server that has none
+
+
+def ask_states(
+    consumer: Any,  # noqa: ANN401  # the driver's
+    partitions: Sequence[TopicPartition],
+    ids: dict[str, str],
+    settings: KafkaSettings,
+    *,
+    is_new: bool,
+) -> list[PartitionState]:
+    """Return what the servers have of each partition.
+
+    A partition without a position begins where `start` says when `is_new`, else at its first
+    message: it was made since. `ids` are those of the topics.
+
+    Raises:
+        KafkaException: the servers refuse it, or do not answer.
+    """
+    committed = consumer.committed([*partitions], timeout=settings.answer_timeout)
+    begins, ends = (_at(consumer, partitions, time, settings) for time in (OLDEST, NEWEST))
+    starts = begins
+    if is_new and settings.start == "latest":
+        starts = ends
+    elif is_new and (time := settings.start_time) is not None:
+        starts = _at(consumer, partitions, time, settings)
+    return [
+        PartitionState(
+            each.topic,
+            each.partition,
+            low,
+            high,
+            high if start < 0 else start,
+            ids[each.topic],
+            max(known.offset, -1),
+            known.metadata or "",
+        )
+        for each, known, low, high, start in zip(
+            partitions, committed, begins, ends, starts, strict=True
+        )
+    ]
+
+
+def ask_ids(admin: Any, topics: Iterable[str], timeout: float) -> dict[str, str]:  # noqa: ANN401  # the driver's
+    """Return the id of each topic; empty where the server has none. Raises as `ask_states` does."""
+    found = admin.describe_topics(TopicCollection([*topics]), request_timeout=timeout)
+    return {topic: id_of(future.result()) for topic, future in found.items()}
+
+
+def id_of(description: Any) -> str:  # noqa: ANN401  # the driver's
+    """Return the id of a topic that was described; empty where the server has none."""
+    found = str(description.topic_id)
+    return "" if found == NO_ID else found
+
+
+def _at(
+    consumer: Any,  # noqa: ANN401  # the driver's
+    partitions: Iterable[TopicPartition],
+    time: int,
+    settings: KafkaSettings,
+) -> list[int]:
+    """Return the first offset since a time in each partition; below 0 where there is none."""
+    asked = [TopicPartition(each.topic, each.partition, time) for each in partitions]
+    answers = consumer.offsets_for_times(asked, timeout=settings.answer_timeout)
+    for each in answers:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return [each.offset for each in answers]
