@@ -24,10 +24,11 @@ PROOFS = ROOT / "docs/proofs.md"  # tests/proofs/test_doc.py reads its blocks
 WRONG = "# wrong.yaml\n"  # README.md shows its errors
 PARTS = {  # the first key of a part of a section, and the section around it
     "from": "routes:\n  part:\n",
+    "to": 'routes:\n  part:\n    from: {endpoint: plant, pattern: "{line}/{rest...}"}\n',
     "url": "endpoints:\n  part:\n    kind: solace\n",
     "work": "endpoints:\n",
 }
-# What another part of the same file has: an endpoint, a route, a folder, an included file.
+# Rules about an endpoint, a route, a folder or an included file, which another part has.
 OF_OTHER_PARTS = {"unknown-endpoint", "no-routes", "no-spool", "unreadable"}
 
 
