@@ -136,6 +136,7 @@ def _rabbitmq(kind: str, relay: str, folder: Path) -> Iterator[Ends]:
         node.start()
         assert node.process is not None
         pids = [node.process.pid]
+        _ctl(node, "await_startup")  # it listens before
         for vhost in ("near", "far"):
             _ctl(node, "add_vhost", vhost)
             _ctl(node, "set_permissions", "--vhost", vhost, "guest", ".*", ".*", ".*")
