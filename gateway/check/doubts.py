@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.archive.layout import SPOOLED_DAYS
+from gateway.check.topics import Doubt, colliding_topics, topics_without_key
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
@@ -22,8 +23,6 @@ from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.registry import GATEWAY
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import Route, names_inboxes
-
-Doubt: TypeAlias = tuple[KeyPath, str, str]  # the key, the reason, and a hint
 
 _CHANGING: Final = re.compile(r"-[0-9a-f]{6,10}-[a-z0-9]{5}\Z|\A[0-9a-f]{12}\Z", re.ASCII)
 _SERVER_QUEUES: Final = "queue:amq."  # of RabbitMQ; a client that asks has one
@@ -371,6 +370,8 @@ DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]
     "thin-order": ("warning", thinned_fields),
     "thin-shared": ("warning", thinned_beside_others),
     "absent-driver": ("note", absent_drivers),
+    "no-key": ("note", topics_without_key),
+    "metrics-name": ("note", colliding_topics),
 }
 
 

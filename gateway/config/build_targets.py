@@ -9,7 +9,7 @@ from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
 from gateway.config.field_checks import field_faults
-from gateway.config.name_parts import check_parts, name_place, written_templates
+from gateway.config.name_parts import check_long_names, check_parts, name_place, written_templates
 from gateway.config.place import Place
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
@@ -47,6 +47,7 @@ def build_targets(
             continue
         if not check_parts(settings, endpoint.dialect, here):
             continue
+        check_long_names(settings.on_too_long, endpoint.dialect, here["on_too_long"])
         label = _label(route, index)
         if target := _target(settings, label, endpoint, source, context, here):
             targets.append(target)

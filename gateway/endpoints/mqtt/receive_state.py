@@ -198,7 +198,7 @@ class ReceiveState(ConnectionOwner):
         self.connection.wake()
 
     def _acknowledge(self, acks: list[int]) -> None:
-        for ack in acks:
+        for ack in acks if self._contents else ():
             if ack >> 16 == QOS_2 and (packet_id := ack & PACKET_ID) in self._contents:
                 self._unreleased[packet_id] = self._contents.pop(packet_id)
         self._write(encode_acks(acks))
