@@ -154,6 +154,7 @@ def rabbitmq_ends(kind: str, folder: Path) -> Iterator[Ends]:
         stack.callback(node.kill)
         node.start()
         assert node.process is not None
+        _ctl(node, "await_startup")  # it listens before
         for vhost in ("near", "far"):
             _ctl(node, "add_vhost", vhost)
             _ctl(node, "set_permissions", "--vhost", vhost, "guest", ".*", ".*", ".*")
