@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
+from tests.simulation.hostile_plans import EMPTY_SPOOL
 from tests.simulation.plan import FOREVER, Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
 
@@ -91,7 +92,7 @@ def batch_larger_than_the_disk(seed: int) -> Plan:
     """37.1: a received batch is larger than the room of the disk; then its target is back."""
     return Plan(
         seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 40, 1.5, 0.0, 1_500)),
-        (Fault(0.0, "away", "b", seconds=4.0),), _POLICY, disk=110_000, until=4.0,
+        (Fault(0.0, "away", "b", seconds=4.0),), _POLICY, disk=EMPTY_SPOOL + 10_000, until=4.0,
     )  # fmt: skip
 
 
@@ -113,7 +114,7 @@ def start_on_a_full_disk(seed: int) -> Plan:
     return Plan(
         seed, "one", {"a": "mqtt5", "b": "mqtt5"}, tuple(_steady("a", 30, 1.5, 0.05, 1_500)),
         (Fault(0.0, "away", "b", seconds=4.0), Fault(2.0, "kill", "g1", seconds=0.3)),
-        _POLICY, disk=111_724, until=4.0,
+        _POLICY, disk=EMPTY_SPOOL + 11_620, until=4.0,
     )  # fmt: skip
 
 

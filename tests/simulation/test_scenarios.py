@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.simulation import scenarios
+from tests.simulation.hostile_plans import EMPTY_SPOOL
 from tests.simulation.plan import Plan
 from tests.simulation.simulate import simulate
+from tests.simulation.small_disk import SmallDisk
 
 # The scenario, and the seeds that found the fault in the code that had it.
 SCENARIOS = [
@@ -44,3 +49,19 @@ def test_a_scripted_world_has_no_finding(scenario: Callable[[int], Plan], seeds:
     found = {seed: simulate(scenario(seed)).findings for seed in seeds}
 
     assert not {seed: findings for seed, findings in found.items() if findings}
+
+
+def test_a_small_disk_has_room_for_an_empty_spool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A world whose disk is full at the start proves nothing."""
+    used = [0]
+    real = SmallDisk.writing
+
+    def writing(disk: SmallDisk, path: Path) -> AbstractContextManager[None]:
+        used.append(disk.used())
+        return real(disk, path)
+
+    monkeypatch.setattr(SmallDisk, "writing", writing)
+    plan = scenarios.batch_larger_than_the_disk(1)
+    simulate(replace(plan, disk=None, publications=(), faults=()))
+
+    assert EMPTY_SPOOL - 3_000 < max(used) < EMPTY_SPOOL
