@@ -297,12 +297,12 @@ class Room(threading.Condition):
 
 @pytest.mark.parametrize("event", ["answers", "end"])
 def test_bytes_without_an_answer_are_bounded(settings: KafkaSettings, event: str) -> None:
-    from gateway.endpoints.kafka.producer import KafkaProducer, Record  # noqa: PLC0415  # as above
+    from gateway.endpoints.kafka.producer import KafkaProducer, SentRecord  # noqa: PLC0415  # as above
 
     few = replace(settings, send_window_bytes=65_536)
     producer = KafkaProducer(few, "r", 1_000, lambda _failure: None)
     producer._room = room = Room()  # noqa: SLF001  # to see that a sender waits
-    record = Record("t", b"k", bytes(60_000), [], 0, 60_000)
+    record = SentRecord("t", b"k", bytes(60_000), [], 0, 60_000)
     try:
         producer.wait_for_room(record.size)
         with ThreadPoolExecutor(1) as pool:
