@@ -24,6 +24,18 @@ def options(settings: KafkaSettings) -> dict[str, Any]:
     [
         pytest.param(KafkaSettings(), {"security.protocol": "plaintext"}, id="plain"),
         pytest.param(
+            KafkaSettings(),
+            {
+                "acks": "all",
+                "allow.auto.create.topics": False,
+                "connections.max.idle.ms": 180_000,  # Kafka's servers: 600,000 by default
+                "enable.idempotence": True,
+                "message.timeout.ms": 0,
+                "receive.message.max.bytes": 8 << 20,
+            },
+            id="defaults",
+        ),
+        pytest.param(
             KafkaSettings(tls=TlsSettings()),
             {
                 "security.protocol": "ssl",
