@@ -92,7 +92,11 @@ class KafkaProducer:
             self.client: Any = Producer(options | {"batch.size": min(batch, options["batch.size"])})
         except KafkaException as error:
             raise EndpointError(f"{settings.name}: {error.args[0].str()}") from error
-        self.address = address_of(connect(self.client, settings, self._faults))
+        try:
+            self.address = address_of(connect(self.client, settings, self._faults))
+        except BaseException:
+            self.client = None  # its threads and sockets end with it, and a callback leads here
+            raise
         self.topics = TopicBook(settings, instance, self.client.list_topics)
         self._thread = Thread(target=self._run, name=f"{settings.name}-kafka", daemon=True)
 
