@@ -1,23 +1,102 @@
-"""`make bench`: runs every benchmark in sequence; each prints its own figures."""
+"""`make bench`: runs every benchmark in sequence, and writes a page with what each printed last.
+
+    python -m benchmarks [NAME ...] [--page FILE]
+
+Each benchmark is a process of its own. One that fails does not stop the others, and the exit status
+is 1 then.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import platform
+import subprocess
 import sys
-from importlib import import_module
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.columns import table
 
 PROGRAMS = (
     "names", "table", "archive", "proofs", "relay", "memory", "through", "delivery", "yami4",
     "jms", "jms_relay", "smf", "streams", "reconcile", "hour", "core_each", "division",
 )  # fmt: skip
+PAGE = Path("build/benchmarks.md")
+MAX_LINES = 40  # of one benchmark on the page
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A benchmark that has ended, with all that it printed."""
+
+    name: str
+    status: int
+    seconds: float
+    output: str
+
+    @property
+    def figures(self) -> str:
+        """The last table that it printed; without one, its last lines."""
+        lines = self.output.splitlines()
+        last = len(lines)
+        while last and not lines[last - 1].startswith("|"):
+            last -= 1
+        first = last
+        while first and lines[first - 1].startswith("|"):
+            first -= 1
+        if last and not self.status:
+            return "\n".join(lines[first:last])
+        return "\n".join(["```", *lines[-MAX_LINES:], "```"])
 
 
 def main() -> None:
-    for name in sys.argv[1:] or PROGRAMS:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", default=PROGRAMS, metavar="NAME")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    args = parser.parse_args()
+    runs: list[Run] = []
+    args.page.parent.mkdir(parents=True, exist_ok=True)
+    for name in args.names:
         print(f"== {name}", flush=True)
-        sys.argv[1:] = []
-        import_module(
-            f"benchmarks.{name}"
-        ).main()  # by its name, which `smf` needs to start processes
+        runs.append(run(name))
+        args.page.write_text(page(runs))  # after each: a run of hours may be stopped
+    failed = [each.name for each in runs if each.status]
+    print(f"== summary in {args.page}; failed: {', '.join(failed) or 'none'}")
+    sys.exit(1 if failed else 0)
+
+
+def run(name: str) -> Run:
+    """Run one benchmark, and show what it prints as it comes."""
+    began, lines = time.monotonic(), []
+    command = [sys.executable, "-u", "-m", f"benchmarks.{name}"]
+    with subprocess.Popen(  # noqa: S603  # a fixed command
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    return Run(name, process.returncode, time.monotonic() - began, "".join(lines))
+
+
+def page(runs: Sequence[Run]) -> str:
+    """Return the summary as Markdown."""
+    rows = [
+        {
+            "benchmark": each.name,
+            "ended": f"with status {each.status}" if each.status else "well",
+            "seconds": round(each.seconds),
+        }
+        for each in runs
+    ]
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()}"
+    parts = ["# Benchmarks", machine, table(rows)]
+    for each in runs:
+        parts += [f"## {each.name}", each.figures]
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""`make bench-check`: fails when a ratio to a yardstick is more than a fifth worse than recorded.
+"""`make bench-check`: fails when a figure of the gateway is more than a fifth worse than recorded.
 
-Absolute rates depend on the machine. The ratios of the gateway to mosquitto's bridge, to the paho
-relay and to the bare sides of a path in the same run depend on it much less. Each ratio is measured
-several times and the best one counts, because other load only makes it worse. The check takes about
-twenty minutes.
+`ratios.json` has two tables. `rates` are ratios to mosquitto's bridge, to the paho relay and to the
+bare sides of a path in the same run: higher is better. `cpu` is the gateway's processor time for a
+message, divided by the mean of both brokers' in the same run: lower is better. Absolute rates
+depend on the machine. The ratios of rates depend on it much less, and `cpu` least. Each figure is
+measured several times and the best one counts, because other load only makes it
+worse. The check takes about twenty minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
+from typing import TypeAlias
 
 from benchmarks import relay, through
 
@@ -23,14 +27,16 @@ PATHS = [
     (system, direction) for system in ("yami4", "jms", "solace") for direction in ("to", "from")
 ]
 
+Tables: TypeAlias = dict[str, dict[str, float]]  # `rates` and `cpu`
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=50_000)
     parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--record", action="store_true", help="record the measured ratios")
+    parser.add_argument("--record", action="store_true", help="record the measured figures")
     args = parser.parse_args()
-    found = ratios(args.messages, args.times)
+    found = measured(args.messages, args.times)
     print(json.dumps(found, indent=2))
     if args.record:
         RECORDED.write_text(json.dumps(found, indent=2) + "\n")
@@ -41,36 +47,47 @@ def main() -> None:
     sys.exit(1 if worse else 0)
 
 
-def ratios(messages: int, times: int) -> dict[str, float]:
-    """Return the best of `times` ratios of the gateway to each yardstick; higher is better."""
-    best: dict[str, float] = {}
+def measured(messages: int, times: int) -> Tables:
+    """Return the best of `times` values of each figure."""
+    best: Tables = {"rates": {}, "cpu": {}}
     for _ in range(times):
-        for name, ratio in _once(messages):
-            best[name] = max(best.get(name, 0.0), round(ratio, 2))
+        for table, name, value in _once(messages):
+            chosen = best[table].get(name, value)
+            best[table][name] = round((max if table == "rates" else min)(chosen, value), 2)
     return best
 
 
-def _once(messages: int) -> Iterator[tuple[str, float]]:
+def _once(messages: int) -> Iterator[tuple[str, str, float]]:
+    """Yield table, name and value of each figure."""
     for name in SHAPES:
         shape = relay.SHAPES[name]
         gateway = relay.measure("gateway", shape, messages)
         bridge = relay.measure("mosquitto", shape, messages)
-        yield f"{name} x mosquitto", gateway["messages_per_s"] / bridge["messages_per_s"]
+        yield "cpu", name, gateway["cpu"]
+        yield "rates", f"{name} x mosquitto", gateway["messages_per_s"] / bridge["messages_per_s"]
         if name in relay.BASIC_SHAPES:
             paho = relay.measure("paho", shape, messages)
-            yield f"{name} x paho", gateway["messages_per_s"] / paho["messages_per_s"]
-            yield f"{name} latency x mosquitto", bridge["p50_ms"] / gateway["p50_ms"]
+            yield "rates", f"{name} x paho", gateway["messages_per_s"] / paho["messages_per_s"]
+            yield "rates", f"{name} latency x mosquitto", bridge["p50_ms"] / gateway["p50_ms"]
     for system, direction in PATHS:
         found = through.measure(system, direction, messages)
-        yield f"mqtt {direction} {system} x slower end", found["x slower end"]
+        path = found["path"]
+        yield "cpu", path, found["cpu"]
+        yield "rates", f"{path} x slower end", found["x slower end"]
 
 
-def regressions(recorded: dict[str, float], found: dict[str, float]) -> list[str]:
-    """Return a line for each ratio below MIN_SHARE of the recorded one."""
-    return [
-        f"{name}: {found.get(name, 0.0):.2f}, was {ratio:.2f}; less than {MIN_SHARE:.0%} of it"
-        for name, ratio in recorded.items()
-        if found.get(name, 0.0) < MIN_SHARE * ratio
+def regressions(recorded: Tables, found: Tables) -> list[str]:
+    """Return a line for each figure that is a fifth worse than the recorded one, or missing."""
+    lines = [
+        f"{name}: {found['rates'].get(name, 0.0):.2f}, was {ratio:.2f}; less than {MIN_SHARE:.0%}"
+        for name, ratio in recorded["rates"].items()
+        if found["rates"].get(name, 0.0) < MIN_SHARE * ratio
+    ]
+    return lines + [
+        f"{name}: processor time {found['cpu'].get(name, inf):.2f}, was {share:.2f}; more than"
+        f" {1 / MIN_SHARE:.0%}"
+        for name, share in recorded["cpu"].items()
+        if MIN_SHARE * found["cpu"].get(name, inf) > share
     ]
 
 

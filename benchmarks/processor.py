@@ -93,7 +93,21 @@ def seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def per_message(before: Sequence[float], after: Sequence[float], messages: int) -> str:
+def per_message(
+    before: Sequence[float], after: Sequence[float], messages: int
+) -> tuple[float, ...]:
     """Return the microseconds per message of each process, from its seconds before and after."""
-    spent = (end - start for start, end in zip(before, after, strict=True))
-    return " + ".join(f"{1e6 * each / messages:.1f}" for each in spent)
+    return tuple(1e6 * (end - at) / messages for at, end in zip(before, after, strict=True))
+
+
+def written(microseconds: Sequence[float]) -> str:
+    """Return the microseconds of each process as a sum."""
+    return " + ".join(f"{each:.1f}" for each in microseconds)
+
+
+def relative(first: float, second: float, relay: float) -> float:
+    """Return the processor time of a relay divided by the mean of its two brokers'.
+
+    The machine's other load changes all three, so the figure depends on it less than a rate.
+    """
+    return round(2 * relay / (first + second), 2)

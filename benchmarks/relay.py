@@ -27,7 +27,15 @@ from typing import Any
 
 from benchmarks import node_red
 from benchmarks.columns import table
-from benchmarks.processor import LOAD_CORES, Limiter, no_limit, per_message, seconds
+from benchmarks.processor import (
+    LOAD_CORES,
+    Limiter,
+    no_limit,
+    per_message,
+    relative,
+    seconds,
+    written,
+)
 from gateway.trial.brokers.listening import free_port, wait_until_it_listens
 
 HERE = Path(__file__).parent
@@ -151,6 +159,7 @@ def measure(relay: str, shape: Shape, messages: int, limit: Limiter = no_limit) 
     """Measure throughput, latency at 1,000 messages/s, and the relay's resident memory.
 
     `us` is the processor time per message of the throughput: both brokers, the relay, the load.
+    `cpu` is the relay's, divided by the mean of both brokers'; a bridge is part of its broker.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -186,7 +195,8 @@ def measure(relay: str, shape: Shape, messages: int, limit: Limiter = no_limit) 
         "p50_ms": paced["latency_ms"]["p50"],
         "p99_ms": paced["latency_ms"]["p99"],
         "rss_mb": memory,
-        "us": used,
+        "us": written(used),
+        **({} if process is to else {"cpu": relative(*used[:3])}),
         "stolen_cores": round(stolen_cores, 2),
     }
 

@@ -1,13 +1,16 @@
 """Measures NATS -> X -> NATS and RabbitMQ -> X -> RabbitMQ beside what a user would pick.
 
+RabbitMQ is measured twice: by AMQP 0-9-1, and a RabbitMQ 4 by AMQP 1.0.
+
     python -m benchmarks.streams [--messages N] [--systems NAME ...]
 
 X is the gateway with translation and archive, and the system's yardstick: RabbitMQ's own shovel,
-from a durable queue of one vhost to the exchange of another, with confirms; or nats-py in ten
-lines, from a stream of one server into a stream of another. Messages are persistent and have 100
-bytes. This process is the load, with the gateway's endpoints. Every message must arrive. Compare
-only ratios within one run. `us` is the processor time per message of the gateway, where it runs,
-and of RabbitMQ's node, which a shovel is a part of.
+from a durable queue of one vhost to the exchange of another, with confirms; a loop of
+python-qpid-proton, which does the same by AMQP 1.0; or nats-py in ten lines, from a stream of one
+server into a stream of another. Messages are persistent and have 100 bytes. This process is the
+load, with the gateway's endpoints. Every message must arrive. Compare only ratios within one run.
+`us` is the processor time per message of RabbitMQ's node, which a shovel is a part of, and of the
+relay, where it is a process.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +32,13 @@ from benchmarks.relay import running
 from benchmarks.through import drive, opened
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.trial.brokers import nats, rabbitmq
-from gateway.trial.brokers.rabbitmq import RabbitmqNode
+from gateway.trial.brokers.rabbitmq import PROGRAM, RabbitmqNode
+from tests.brokers import servers
 
 HERE = Path(__file__).parent
 QUEUE = "relay"
@@ -46,8 +53,17 @@ routes:
     to: {{endpoint: far, template: "dst.{{rest...}}"}}
 archive: {{path: {archive}}}
 """
-MISSING = {"nats": nats.missing, "rabbitmq": rabbitmq.missing}
-YARDSTICKS = {"nats": "nats-py", "rabbitmq": "shovel"}
+
+
+def _missing_amqp() -> str:
+    proton = "" if find_spec("proton") else "no proton: pip install python-qpid-proton"
+    return proton or servers.missing(PROGRAM, servers.current())
+
+
+MISSING = {"nats": nats.missing, "rabbitmq": rabbitmq.missing, "amqp": _missing_amqp}
+YARDSTICKS = {"nats": "nats-py", "rabbitmq": "shovel", "amqp": "proton"}
+KINDS: dict[str, type[RabbitmqSettings | AmqpSettings]]
+KINDS = {"rabbitmq": RabbitmqSettings, "amqp": AmqpSettings}
 
 
 def main() -> None:
@@ -70,7 +86,7 @@ def main() -> None:
 
 def measure(system: str, relay: str, number: int) -> dict[str, Any]:
     """Return the rate of one relay, in messages a second, and its losses."""
-    run = _nats if system == "nats" else _rabbitmq
+    run = _nats if system == "nats" else partial(_rabbitmq, system)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         near, far, arrived, pids = stack.enter_context(run(relay, folder))
@@ -103,10 +119,18 @@ def _nats(relay: str, folder: Path) -> Iterator[Ends]:
         yield near, far, Subscription("dst.>"), [process.pid] if relay == "gateway" else []
 
 
+class _Node(RabbitmqNode):
+    """A RabbitMQ 4. Mutable as its base is."""
+
+    def command(self, tool: str) -> list[str]:
+        return servers.command(tool, servers.current())
+
+
 @contextmanager
-def _rabbitmq(relay: str, folder: Path) -> Iterator[Ends]:
+def _rabbitmq(kind: str, relay: str, folder: Path) -> Iterator[Ends]:
     """Run a node and the relay between two of its vhosts; yield both ends, and what arrives."""
-    node = RabbitmqNode(folder, plugins=("rabbitmq_shovel",), erlang="")
+    make = _Node if kind == "amqp" else RabbitmqNode
+    node = make(folder, plugins=("rabbitmq_shovel",), erlang="")
     with ExitStack() as stack:
         stack.callback(node.kill)
         node.start()
@@ -115,15 +139,18 @@ def _rabbitmq(relay: str, folder: Path) -> Iterator[Ends]:
         for vhost in ("near", "far"):
             _ctl(node, "add_vhost", vhost)
             _ctl(node, "set_permissions", "--vhost", vhost, "guest", ".*", ".*", ".*")
-        near = RabbitmqSettings(url=f"{node.url}near", queue=QUEUE)
+        near = KINDS[kind](url=f"{node.url}near", queue=QUEUE)
         far = replace(near, url=f"{node.url}far", queue="bench")
         with opened(make_source(near, [Subscription("src.#")])):  # makes the queue
             pass
         if relay == "gateway":
-            yaml = [
-                f"{{kind: rabbitmq, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)
-            ]
+            yaml = [f"{{kind: {kind}, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)]
             pids.append(stack.enter_context(running(_command(folder, *yaml))).pid)
+            yield near, far, Subscription("dst.#"), pids
+            return
+        if relay == "proton":
+            command = [sys.executable, str(HERE / "proton_relay.py"), near.url, far.url, QUEUE]
+            pids.append(stack.enter_context(running(command)).pid)
             yield near, far, Subscription("dst.#"), pids
             return
         shovel = {

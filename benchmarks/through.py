@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.columns import table
-from benchmarks.processor import Limiter, no_limit, per_message, seconds
+from benchmarks.processor import Limiter, no_limit, per_message, relative, seconds, written
 from benchmarks.relay import broker, resident
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
@@ -72,7 +72,7 @@ def measure(system: str, direction: str, number: int, limit: Limiter = no_limit)
     """Measure one path and its bare sides.
 
     `us` is the processor time per message in the last round: mosquitto, the other broker, the
-    gateway, the load.
+    gateway, the load. `cpu` is the gateway's, divided by the mean of both brokers'.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -127,7 +127,8 @@ def measure(system: str, direction: str, number: int, limit: Limiter = no_limit)
         "x slower end": round(rate / min(alone.values()), 2),
         "lost": lost,
         "gateway_mb": memory,
-        "us": used,
+        "us": written(used),
+        "cpu": relative(*used[:3]),
     }
 
 
@@ -145,7 +146,7 @@ def bare(settings: EndpointSettings, prefix: str, rest: str, number: int) -> flo
 
 def drive(
     sink: Sink, source: Source, prefix: str, number: int, pids: Sequence[int] = ()
-) -> tuple[float, int, str]:
+) -> tuple[float, int, tuple[float, ...]]:
     """Return the rate and the processor time per message of `pids`, both of the last round.
 
     The second value is the number of lost messages of all rounds.

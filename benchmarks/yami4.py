@@ -1,6 +1,6 @@
 """Measures the project's YAMI4 broker with broker, publisher and subscriber in three processes.
 
-    python benchmarks/yami4.py [--messages N] [--rate R] [--max-client-queue N] [--broker URL]
+    python -m benchmarks.yami4 [--messages N] [--rate R] [--max-client-queue N] [--broker URL]
 
 The publisher is paced by the broker and not by the subscriber. With a short `--max-client-queue`
 messages are lost, and the same number of confirmed messages is reported for resending.
@@ -12,26 +12,19 @@ import argparse
 import multiprocessing as mp
 import time
 from collections.abc import Sequence
-from contextlib import closing
-from multiprocessing.connection import Connection
+from contextlib import ExitStack, closing
 from threading import Event
 
+from benchmarks.through import broker_process
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.yami4 import Yami4Sink, open_source
 from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
-from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 
 BATCH = 256
 TAGS = 100
 RECEIVE_TIMEOUT = 5.0  # seconds; later messages count as lost
-
-
-def serve(ready: Connection, queue: int) -> None:
-    broker = Yami4Broker(options=Yami4BrokerOptions(max_client_queue=queue))
-    ready.send(broker.url)
-    broker.run()
 
 
 def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -> float:
@@ -97,22 +90,19 @@ def main() -> None:
     parser.add_argument("--broker", help="URL of another broker")
     args = parser.parse_args()
     count = args.messages // BATCH * BATCH
-    ours, theirs = mp.Pipe()
-    broker = mp.get_context("fork").Process(
-        target=serve, args=(theirs, args.max_client_queue), daemon=True
-    )
-    broker.start()
-    url = args.broker or ours.recv()
-    for mode, name in (
-        (DeliveryMode.AT_MOST_ONCE, "publish"),
-        (DeliveryMode.AT_LEAST_ONCE, "publish_confirm"),
-    ):
-        speed, lost = measure_publish(url, count, args.size, args.rate, mode)
-        print(f"{name} to subscriber, decoded: {speed:,.0f} msg/s, lost {lost}")
-    alone = publish(url, count, args.size, args.rate, DeliveryMode.AT_LEAST_ONCE)
-    print(f"publish_confirm, pipelined, no subscriber: {count / alone:,.0f} msg/s")
-    broker.terminate()
-    broker.join()
+    with ExitStack() as stack:
+        url = args.broker
+        if url is None:
+            queue = str(args.max_client_queue)
+            url, _ = stack.enter_context(broker_process("yami4", "--max-client-queue", queue))
+        for mode, name in (
+            (DeliveryMode.AT_MOST_ONCE, "publish"),
+            (DeliveryMode.AT_LEAST_ONCE, "publish_confirm"),
+        ):
+            speed, lost = measure_publish(url, count, args.size, args.rate, mode)
+            print(f"{name} to subscriber, decoded: {speed:,.0f} msg/s, lost {lost}")
+        alone = publish(url, count, args.size, args.rate, DeliveryMode.AT_LEAST_ONCE)
+        print(f"publish_confirm, pipelined, no subscriber: {count / alone:,.0f} msg/s")
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ compile() { # NAME EXTRA...
   } >"deploy/lock/$name.txt"
 }
 
-compile slim solace nats rabbitmq otel
-compile jvm solace nats rabbitmq otel jms
-compile spark solace nats rabbitmq otel jms reconcile
+compile slim solace nats rabbitmq kafka otel
+compile jvm solace nats rabbitmq kafka otel jms
+compile spark solace nats rabbitmq kafka otel jms reconcile
 {
   echo "# build tools for the wheels of the gateway, of NumPy and PySpark; pinned by \`make lock\`; do not edit"
   uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 \

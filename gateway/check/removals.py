@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from gateway.config.load import Configuration
-from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError
 from gateway.routing.route import Route
 
@@ -39,7 +38,7 @@ def unselected_removals(configuration: Configuration) -> Iterator[ConfigError]:
             " evaluates the selector: one that no route selects becomes a dead letter `unselected`"
         )
         settings = configuration.endpoints[route.endpoint].settings
-        hint = _ONE_SELECTOR if find_kind(settings).evaluates_selectors else _OTHERS
+        hint = _ONE_SELECTOR if settings.evaluates_selectors else _OTHERS
         at = ("routes", route.name, "from", number, "selector")
         yield configuration.location_of(at).error("removes-unselected", reason, hint, "warning")
 

@@ -43,7 +43,7 @@ def selector_faults(configuration: Configuration) -> Iterator[ConfigError]:
         number = numbers[route.name]
         numbers[route.name] += 1
         settings = configuration.endpoints[route.endpoint].settings
-        if route.selector is None or find_kind(settings).evaluates_selectors:
+        if route.selector is None or settings.evaluates_selectors:
             continue
         at = ("routes", route.name, "from", number, "selector")
         if (found := _fault(route.selector, settings)) is not None:

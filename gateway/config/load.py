@@ -19,7 +19,6 @@ from gateway.config.schema import MappingTest
 from gateway.config.state_check import check_states
 from gateway.config.state_settings import StateSettings
 from gateway.dialects.base import parse_subject
-from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory
@@ -88,7 +87,7 @@ class Configuration:
 
         Where its routes do not have the same one, the gateway evaluates each.
         """
-        if not find_kind(self.endpoints[name].settings).evaluates_selectors:
+        if not self.endpoints[name].settings.evaluates_selectors:
             return ""
         routes = (route for route in self.routes if route.endpoint == name)
         texts = {route.selector.text if route.selector else "" for route in routes}

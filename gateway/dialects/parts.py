@@ -48,7 +48,7 @@ class PartsCodec:
 
     @property
     def rule_characters(self) -> tuple[str, ...]:
-        """Those of a topic."""
+        """The first characters of a topic to which a prefix rule can apply."""
         return self.topic.rule_characters
 
     @property

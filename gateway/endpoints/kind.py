@@ -55,7 +55,6 @@ class EndpointKind:
     settings: type[EndpointSettings]
     module: str
     extra: str | None = None  # the optional dependencies with the driver
-    evaluates_selectors: bool = False  # its brokers evaluate JMS message selectors
     typed_properties: bool = True
     gives_identity: bool = False
     payload_encoding: str = ""

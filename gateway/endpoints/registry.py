@@ -63,7 +63,6 @@ _ROWS: Final = (
         JmsSettings,
         "gateway.endpoints.jms",
         extra="jms",
-        evaluates_selectors=True,
         gives_identity=True,
         payload_encoding="the JMS library encodes texts and maps",
         makes="durable subscription",

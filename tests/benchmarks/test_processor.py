@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.processor import PATH_CORES, PERIOD, ROOT, seconds, separate_cores
+from benchmarks.processor import (
+    PATH_CORES,
+    PERIOD,
+    ROOT,
+    per_message,
+    relative,
+    seconds,
+    separate_cores,
+    written,
+)
 
 GROUPS = ROOT / "cpu"
 
@@ -50,3 +59,10 @@ def test_processor_time_grows_with_use() -> None:
         pass
 
     assert seconds(os.getpid()) >= before + 0.04
+
+
+def test_processor_time_of_a_relay_is_told_by_that_of_its_brokers() -> None:
+    spent = per_message((1.0, 2.0, 3.0, 0.0), (1.5, 2.7, 3.9, 1.0), messages=100_000)
+
+    assert written(spent) == "5.0 + 7.0 + 9.0 + 10.0"
+    assert relative(*spent[:3]) == 1.5  # 9 us, where the brokers have 6 as a mean

@@ -1,4 +1,4 @@
-"""Kills, freezes, restarts and reloads with JMS, Solace, NATS, RabbitMQ and YAMI4 between brokers.
+"""Kills, freezes, restarts and reloads with another system between two brokers of MQTT.
 
 Numbers go from one mosquitto over the other system to a second mosquitto, through one gateway
 process that both sends to the system and receives from it. The witness at the end is independent.
@@ -357,6 +357,8 @@ def test_freezes_of_the_broker_and_reloads_lose_no_message(
         pytest.param(nats, ".", False, id="nats-away"),
         pytest.param(nats, ".", True, id="nats-frozen"),
         pytest.param(rabbitmq, ".", True, id="rabbitmq-frozen"),
+        pytest.param(amqp, ".", False, id="amqp-away"),
+        pytest.param(amqp, ".", True, id="amqp-frozen"),
     ],
 )
 def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(

@@ -15,9 +15,9 @@ from deploy.licences import closure
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS = {
-    "slim": {"nats", "rabbitmq", "solace", "otel"},
-    "jvm": {"nats", "rabbitmq", "solace", "otel", "jms"},
-    "spark": {"nats", "rabbitmq", "solace", "otel", "jms", "reconcile"},
+    "slim": {"nats", "rabbitmq", "kafka", "solace", "otel"},
+    "jvm": {"nats", "rabbitmq", "kafka", "solace", "otel", "jms"},
+    "spark": {"nats", "rabbitmq", "kafka", "solace", "otel", "jms", "reconcile"},
 }
 VARIANTS = pytest.mark.parametrize("variant", EXTRAS)
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)", re.MULTILINE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf, nan
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,8 @@ def test_every_property_and_annotation_survives_a_relay(rabbitmq_4: Vhost) -> No
         pytest.param(values.described(sections.VALUE, values.encode_value([1, "a"])), id="list"),
         pytest.param(values.described(sections.VALUE, values.encode_value({"a": 1})), id="map"),
         pytest.param(values.described(sections.SEQUENCE, b"\x45") * 2, id="sequences"),
+        pytest.param(values.described(sections.VALUE, b"\x98" + bytes(range(16))), id="uuid"),
+        pytest.param(values.described(sections.VALUE, values.symbol("s")), id="symbol"),
     ],
 )
 def test_a_body_that_is_no_data_survives_a_relay(rabbitmq_4: Vhost, body: bytes) -> None:
@@ -68,6 +71,18 @@ def test_a_body_that_is_no_data_survives_a_relay(rabbitmq_4: Vhost, body: bytes)
 
     assert got.payload == body
     assert got.headers.properties["amqp_body"] == kind
+
+
+def test_numbers_that_are_none_survive_a_relay(rabbitmq_4: Vhost) -> None:
+    """NaN and the infinities; Erlang has no such numbers."""
+    settings = endpoint(rabbitmq_4)
+    sent: dict[str, Value] = {"nan": nan, "infinity": inf, "list": [-inf]}
+    headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, properties=sent)
+    with opened(source := make_source(settings, [Subscription("#")]), sink := make_sink(settings)):
+        assert send(sink, Message("t.x", b"1", headers)) == [ACCEPTED]
+        (got,) = collect(source, 1)
+
+    assert repr(dict(got.headers.properties)) == repr(sent)
 
 
 def test_clients_of_0_9_1_and_1_0_read_one_another(rabbitmq_4: Vhost) -> None:
@@ -107,6 +122,15 @@ def test_outcomes_of_names(rabbitmq_4: Vhost) -> None:
 
     assert (nobody.rule, queue.rule, long.rule) == (UNROUTABLE, UNROUTABLE, MESSAGE_BYTES)
     assert refused.rule == NOT_AUTHORISED
+
+
+def test_a_user_who_may_not_write_is_told_so(rabbitmq_4: Vhost) -> None:
+    rights = {"configure": ".*", "write": "^$", "read": ".*"}
+    rabbitmq_4.server.api("PUT", f"permissions/{rabbitmq_4.name}/guest", rights)
+    sink = make_sink(endpoint(rabbitmq_4))
+    with pytest.raises(EndpointError, match="may not write to the exchange"):
+        sink.open()
+    sink.close()
 
 
 def test_a_full_queue_has_no_room(rabbitmq_4: Vhost) -> None:

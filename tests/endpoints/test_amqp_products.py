@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from gateway.endpoints.amqp.addresses import address_of, name_of
-from gateway.endpoints.amqp.connection import shown
+from gateway.config.load import load
+from gateway.endpoints.amqp.addresses import address_of, name_of, selector_filter
+from gateway.endpoints.amqp.log_in import shown
 from gateway.endpoints.amqp.wanted import wanted_addresses
-from gateway.endpoints.registry import make_sink
+from gateway.endpoints.base import Subscription
+from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.amqp import KNOWN, AmqpSettings
+from gateway.errors import SubscriptionRefusedError
 from gateway.model.dead_letter_rule import DESTINATION, NOT_AUTHORISED, REFUSED, DeadLetterRule
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome
@@ -131,6 +135,66 @@ def test_a_symbolic_mechanism_alone_is_an_offer() -> None:
     )
     with serving(amqp("sasl", lambda _: [one])) as port, opened(make_sink(_settings(port))):
         pass
+
+
+SELECTOR = "region = 'emea' AND JMSPriority > 4"
+
+
+def test_a_selector_is_a_filter_of_the_link() -> None:
+    asked: list[Fields] = []
+
+    def answer(attach: Fields) -> list[bytes]:
+        asked.append(attach)
+        return [attached(attach, filters=selector_filter(SELECTOR))]
+
+    subscriptions = [
+        Subscription("queue:a", selector=SELECTOR),
+        Subscription("b.#", selector=SELECTOR),
+    ]
+    with (
+        serving(amqp(frames.ATTACH, answer)) as port,
+        opened(make_source(_settings(port), subscriptions)),
+    ):
+        pass
+
+    sources = [each[5].value for each in asked]
+    assert [each[0] for each in sources] == ["a", "b.#"]
+    for each in sources:
+        (found,) = each[7].values()
+        assert found == (0x468C_0000_0004, SELECTOR)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [None, values.map_of({}), values.map_of({values.symbol(SELECTOR): NULL}), NULL, TRUE],
+    ids=["absent", "none", "no-filter", "null", "no-map"],
+)
+def test_a_server_that_confirms_no_selector_is_refused(filters: bytes | None) -> None:
+    """It would send what no route wants."""
+    source_of = amqp(frames.ATTACH, lambda asked: [attached(asked, filters=filters)])
+    with serving(source_of) as port:
+        source = make_source(_settings(port), [Subscription("a", selector=SELECTOR)])
+        with pytest.raises(SubscriptionRefusedError, match="does not evaluate the selector"):
+            source.open()
+        source.close()
+
+
+@pytest.mark.parametrize("known", KNOWN)
+def test_the_server_evaluates_a_selector_where_the_product_does(known: str, tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(f"""\
+gateway: {{name: g}}
+endpoints:
+  a: {{kind: amqp, known: {known}}}
+  b: {{kind: memory}}
+routes:
+  r:
+    from: {{endpoint: a, pattern: "queue:q", selector: "x = 1"}}
+    to: {{endpoint: b, template: q}}
+""")
+    found = load(file).broker_selector("a")
+
+    assert found == ("x = 1" if known in {"artemis", "solace"} else "")
 
 
 def _message(name: str) -> Message:

@@ -76,10 +76,13 @@ def transfer(
 HONEST: Final = partial(transfer, payload=message(b"honest"))
 
 
-def attached(asked: Fields, *, refused: bool = False, name: str | None = None) -> bytes:
+def attached(
+    asked: Fields, *, refused: bool = False, name: str | None = None, filters: bytes | None = None
+) -> bytes:
     """Return the answer to an `attach`: the same link, of the other side."""
     is_receiver = bool(asked[2])
-    source = target = None if refused else composite(frames.SOURCE, [string("t")])
+    terms = [string("t"), *[None] * 6, filters]
+    source = target = None if refused else composite(frames.SOURCE, terms)
     if target is not None:
         target = composite(frames.TARGET, [string("t")])
     fields = [

@@ -300,6 +300,12 @@ class Broker:
                 self._break(connection)
                 return
             answers.append(self._answer(connection, message))
+            if self.semantics.ends and answers[-1].rule == PUBLISH_ACL:
+                self.log.coverage["ended"] += 1
+                connection.up.close()
+                connection.down.put(("answers", number, answers))
+                connection.down.put(("ended", 0, ()))
+                return
         connection.down.put(("answers", number, answers))
 
     def _hangs_up(self, message: Message) -> bool:

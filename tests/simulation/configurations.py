@@ -12,7 +12,8 @@ from gateway.config.load import Configuration, load
 from tests.simulation.plan import INSTANCES, Plan
 
 DIALECTS: Final = {"mqtt5": "mqtt", "mqtt311": "mqtt", "jms": "ems", "solace": "smf",
-                   "yami4": "yami4", "nats": "nats", "rabbitmq": "rabbitmq"}  # fmt: skip
+                   "yami4": "yami4", "nats": "nats", "rabbitmq": "rabbitmq",
+                   "amqp": "rabbitmq"}  # fmt: skip
 LEASE_SECONDS: Final = 1
 DEAD_LETTERS: Final = "dead"  # the name of their published copies
 SEPARATORS: Final = {"mqtt": "/", "ems": ".", "smf": "/", "yami4": ".", "nats": ".",
@@ -26,6 +27,7 @@ _ENDPOINTS: Final = {
     "yami4": "kind: yami4, url: 'tcp://{host}:12345'",
     "nats": "kind: nats, url: 'nats://{host}:4222', stream: S",
     "rabbitmq": "kind: rabbitmq, url: 'amqp://{host}:5672/'",
+    "amqp": "kind: amqp, url: 'amqp://{host}:5672/'",
 }
 _REMOVES: Final = {"solace": ", subscribe_queue: false"}  # of an endpoint
 _RENAMED: Final = "-renamed"  # the end of a name that a reload gave an endpoint

@@ -11,7 +11,8 @@ from tests.simulation.plan import SHAPES, Application, Fault, Plan, Publication
 from tests.simulation.scheduler import Policy
 
 LENGTH: Final = 3.0  # seconds with messages and faults
-CARRIERS: Final = ("mqtt5", "mqtt5", "jms", "solace", "rabbitmq")  # systems that carry a path
+# Systems that carry a path.
+CARRIERS: Final = ("mqtt5", "mqtt5", "jms", "solace", "rabbitmq", "amqp")
 REMOVERS: Final = ("mqtt5", "solace")
 FAULTS: Final = {"cut": 3, "retry": 2, "silent-down": 1, "away": 2, "repeat": 1}  # kind -> weight
 GATEWAY_FAULTS: Final = {"kill": 4, "power": 1, "stop": 2, "reload-same": 1, "slow-disk": 1}

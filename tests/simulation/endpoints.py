@@ -158,7 +158,10 @@ class SimulatedSink:
 
         def received(item: object) -> None:
             assert isinstance(item, tuple)
-            _, number, answers = item
+            kind, number, answers = item
+            if kind == "ended":
+                connection.lose("the broker ended the session")
+                return
             found = unanswered.pop(number, None)
             self._room.set()
             if found is not None:
@@ -170,7 +173,8 @@ class SimulatedSink:
 
         self._unanswered = unanswered
         process = stand_ins.running_process()
-        self._connection = Connection(broker, self.client, process, received, lost)
+        connection = Connection(broker, self.client, process, received, lost)
+        self._connection = connection
         broker.log("connected", f"{self.client} to {broker.name}")
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:

@@ -20,19 +20,22 @@ class Semantics:
     stream keeps what was acknowledged, so a consumer that is made again begins at the first
     message; its messages have numbers without holes. `sticky`: behind a refusal for want of room,
     the rest of the connection is also refused. `deaf`: while it is blocked, it reads nothing from
-    publishers, and they know that.
+    publishers, and they know that. `ends`: a message that its user may not send ends the session;
+    the client refuses it by the text of the end, and sends again what has no answer.
     """
 
     knows: float = 0.0
     keeps: bool = False
     sticky: bool = True
     deaf: bool = False
+    ends: bool = False
 
 
 PLAIN: Final = Semantics()
 SEMANTICS: Final[Mapping[str, Semantics]] = {
     "nats": Semantics(knows=3.0, keeps=True, sticky=False),
     "rabbitmq": Semantics(sticky=False, deaf=True),
+    "amqp": Semantics(sticky=False, deaf=True, ends=True),  # of RabbitMQ 4
 }
 
 

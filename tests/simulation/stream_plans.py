@@ -1,7 +1,8 @@
-"""Random worlds of NATS and RabbitMQ: answers lost, streams full, consumers and queues deleted."""
+"""Random worlds of NATS and RabbitMQ: answers lost, full streams, deleted consumers and queues."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -35,13 +36,28 @@ def stream_plan(seed: int) -> Plan:
         for at in range(count)
     )
     faults = [_fault(random, shape, brokers, pace) for _ in range(random.choice((0, 1, 2, 4)))]
-    return Plan(
+    plan = Plan(
         seed, shape, brokers, publications, tuple(sorted(faults, key=lambda each: each.at)),
         Policy(switch=random.choice((0.02, 0.1, 0.4)), pause=random.choice((0.0, 0.1))),
         spool=random.random() < 0.6, archive=random.random() < 0.9,
         latency=random.choice((0.005, 0.05, 0.2)), flush=random.choice((0.001, 0.05)),
         batch=random.choice((1, 3, 1_000)), window=random.choice((3, 20, 100)), until=LENGTH + 2,
     )  # fmt: skip
+    return _with_amqp(Random(f"amqp {seed}"), plan)  # noqa: S311  # no secret
+
+
+def _with_amqp(random: Random, plan: Plan) -> Plan:
+    """Return the plan with AMQP 1.0 in place of some RabbitMQs, where a user may not send all."""
+    brokers = {
+        name: random.choice(("rabbitmq", "amqp")) if system == "rabbitmq" else system
+        for name, system in plan.brokers.items()
+    }
+    denied = [
+        Fault(0.9, "deny", name, payload=random.choice(plan.publications).payload)
+        for name, system in brokers.items()
+        if system == "amqp" and random.random() < 0.3
+    ]
+    return replace(plan, brokers=brokers, faults=(*denied, *plan.faults))
 
 
 def _fault(random: Random, shape: str, brokers: dict[str, str], pace: float) -> Fault:

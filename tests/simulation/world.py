@@ -59,7 +59,7 @@ SMALL: Final = {
 _WITH_IDS: Final = {"identified": "header"}
 _FLAVOURS: Final = {
     "mqtt5": {}, "mqtt311": {}, "jms": _WITH_IDS, "solace": _WITH_IDS, "yami4": {"kept": False},
-    "nats": _WITH_IDS, "rabbitmq": {},
+    "nats": _WITH_IDS, "rabbitmq": {}, "amqp": {},
 }  # fmt: skip
 
 

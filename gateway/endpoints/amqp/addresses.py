@@ -2,6 +2,7 @@
 
 target, source   of a link, or `to` of a message: the product's form of a name
 name             of a message: RabbitMQ tells it in an annotation, others in `to`
+filter           of a source: a JMS selector, as the registered filter of Apache's projects
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from urllib.parse import quote, unquote
 from gateway.endpoints.settings.amqp import MAX_NAME, QUEUE, AmqpSettings
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import EMPTY_NAME, SURROGATE, TOO_LONG, WILDCARD_IN_NAME
-from gateway.wire.amqp.values import symbols
+from gateway.wire.amqp.values import Described, described, map_of, string, symbol, symbols
 
 EXCHANGES: Final = "/exchanges/"
 QUEUES: Final = "/queues/"
 ROUTING_KEY: Final = "x-routing-key"  # an annotation
+SELECTOR: Final = "apache.org:selector-filter:string"
+_SELECTOR_CODE: Final = 0x0000468C_00000004  # the same descriptor as a number
+_FILTER: Final = 7  # field of a source
 
 
 def address_of(name: str, settings: AmqpSettings) -> str:
@@ -35,6 +39,22 @@ def capabilities(name: str, settings: AmqpSettings) -> bytes | None:
     if not settings.product.capabilities:
         return None
     return symbols(["queue" if name.startswith(QUEUE) else "topic"])
+
+
+def selector_filter(selector: str) -> bytes | None:
+    """Return the filters of a source; None without a selector."""
+    if not selector:
+        return None
+    return map_of({symbol(SELECTOR): described(_SELECTOR_CODE, string(selector))})
+
+
+def has_selector(source: Described | None) -> bool:
+    """Return whether a server's answer says that it filters by a selector."""
+    fields = source.value if source is not None and isinstance(source.value, list) else []
+    found = next(iter(fields[_FILTER : _FILTER + 1]), None)
+    filters = found.values() if isinstance(found, dict) else ()
+    codes = (each.descriptor for each in filters if isinstance(each, Described))
+    return any(each in {SELECTOR, _SELECTOR_CODE} for each in codes)
 
 
 def name_of(annotations: Mapping[Any, Any], address: object, settings: AmqpSettings) -> str:

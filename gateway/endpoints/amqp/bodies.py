@@ -14,7 +14,7 @@ from gateway.model.dead_letter_rule import PAYLOAD_FORMAT, PAYLOAD_KIND
 from gateway.model.message import DroppedPayload, Message, Value
 from gateway.wire.amqp import sections
 from gateway.wire.amqp.sections import MessageParts, SectionPlace
-from gateway.wire.amqp.values import read_value
+from gateway.wire.amqp.values import STRINGS, read_value
 
 BODY: Final = "amqp_body"  # a property
 _NAMES: Final = {sections.SEQUENCE: "sequence", sections.VALUE: "value"}
@@ -41,8 +41,10 @@ def read_body(
         return DroppedPayload(size - start), {}
     if end > len(data):
         raise WireError("amqp: the body of a message ends within a value")
-    value, at = read_value(data, places[-1].at)
-    if name == "value" and isinstance(value, str) and at == end:
+    at = places[-1].at
+    value, behind = read_value(data, at)
+    is_text = name == "value" and data[at] in STRINGS  # and no symbol, character or UUID
+    if is_text and isinstance(value, str) and behind == end:
         return value, {}
     return data[start:end], {BODY: name}
 

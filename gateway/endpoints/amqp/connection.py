@@ -1,4 +1,4 @@
-"""A connection of AMQP 1.0: its log-in, its session, and the thread that reads and writes it."""
+"""A connection of AMQP 1.0: its session, and the thread that reads and writes it."""
 
 from __future__ import annotations
 
@@ -15,31 +15,21 @@ from itertools import count
 from threading import Lock, Thread, current_thread
 from time import monotonic
 from typing import Any, Final
-from urllib.parse import unquote
 
+from gateway.endpoints.amqp.log_in import log_in, shown
 from gateway.endpoints.settings.amqp import PORTS, AmqpSettings
-from gateway.endpoints.settings.base import Server, TlsSettings, server_of, split_url
+from gateway.endpoints.settings.base import Server, TlsSettings, server_of
 from gateway.endpoints.sockets import NonBlockingSocket
 from gateway.endpoints.source_shell import not_open
 from gateway.endpoints.tls import client_context, connect_error, joined
 from gateway.errors import EndpointError, NotConnectedError, WireError, first_line
-from gateway.setting import current
 from gateway.wire.amqp import frames
-from gateway.wire.amqp.frames import AmqpDecoder, Frame, encode_frame, error_text
-from gateway.wire.amqp.session import FRAME, Session
-from gateway.wire.amqp.values import binary, map_of, string, symbol, uint, ushort
+from gateway.wire.amqp.frames import Frame, encode_frame, error_text
+from gateway.wire.amqp.session import Session
 
 log = logging.getLogger(__name__)
 
 CLOSE_TIMEOUT: Final = 2.0  # seconds for the answers, without which the last outcomes are lost
-LOG_IN_FRAME: Final = 8_192  # bytes of a frame before and in the `open`
-MECHANISMS: Final = {"password": "PLAIN", "certificate": "EXTERNAL", "anonymous": "ANONYMOUS"}
-REFUSALS: Final = frozenset(
-    {"amqp:unauthorized-access", "amqp:not-allowed", "amqp:not-implemented"}
-)
-MAX_SHOWN: Final = 1_000  # characters of a server's text; RabbitMQ names a user and a topic in it
-_TEMPORARY: Final = 4  # outcome of a log-in: the server cannot say it now
-_LEAST_VERSION: Final = 4  # of RabbitMQ
 
 
 class AmqpConnection:
@@ -148,23 +138,24 @@ class AmqpConnection:
         is_encrypted = settings.tls is not None or url.startswith("amqps:")
         server = server_of(url, PORTS["amqps" if is_encrypted else "amqp"],
                            is_encrypted=is_encrypted)  # fmt: skip
-        self._label = f"{settings.name}: {server.host}:{server.port}"
-        self._heard, until = False, monotonic() + settings.connect_timeout
+        label = f"{settings.name}: {server.host}:{server.port}"
+        until = monotonic() + settings.connect_timeout
         try:
-            raw = self._raw = self._connect(server)
-            found = self._log_in(raw, url, until)
+            raw = self._connect(server)
+            terms = log_in(settings, raw, url, label, until)
             raw.setblocking(False)
             self._socket = NonBlockingSocket(raw)
         except (OSError, WireError) as error:
             self._drop()
-            if self._heard and not isinstance(error, WireError):
-                raise NotConnectedError(f"{self._label}: {first_line(error)}") from error
             raise connect_error(settings, server, error, settings.tls) from error
         except BaseException:
             self._drop()
             raise
         self.address, self._raw = f"{server.host}:{server.port}", None
-        return found
+        self._decoder, self._beat = terms.decoder, terms.beat
+        self.session = Session(self._out.append, terms.max_frame, self._session_ended)
+        self.session.begin()
+        return terms.found
 
     def _drop(self) -> None:
         raw, self._raw = self._raw, None
@@ -178,100 +169,16 @@ class AmqpConnection:
         address = (server.host, server.port or 0)
         raw = socket.create_connection(address, settings.connect_timeout)
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if context is None:
-            return raw
-        try:
-            return context.wrap_socket(raw, server_hostname=tls.server_hostname or server.host)
-        except BaseException:
-            raw.close()
-            raise
-
-    def _log_in(self, raw: socket.socket, url: str, until: float) -> list[Frame]:
-        decoder = self._decoder = AmqpDecoder(FRAME, frames.SASL)
-        pending: deque[Frame] = deque()
-
-        def read() -> Frame:
-            while not pending:
-                left = until - monotonic()
-                if left <= 0:
-                    raise TimeoutError("no answer to the log-in in time")
-                raw.settimeout(left)
-                data = raw.recv(LOG_IN_FRAME)
-                if not data:
-                    raise ConnectionError("the server ended the connection")
-                pending.extend(decoder.feed(data))
-                self._heard = self._heard or bool(pending)
-            return pending.popleft()
-
-        if self.is_over:
-            raise not_open(self.settings.name)
-        raw.sendall(frames.SASL_HEADER)
-        offered = read().performative
-        raw.sendall(self._answer_mechanisms(offered, url))
-        outcome = read().performative
-        if not isinstance(outcome, frames.LogInOutcome) or outcome.code:
-            raise self._refused_log_in(outcome)
-        pending.extend(decoder.begin())
-        raw.sendall(frames.HEADER + self._open_frame(url))
-        self._take_open(read().performative)
-        self.session = Session(self._out.append, self._max_frame, self._session_ended)
-        self.session.begin()
-        return [*pending]
-
-    def _answer_mechanisms(self, offered: frames.Performative, url: str) -> bytes:
-        settings, mechanism = self.settings, MECHANISMS[self.settings.login]
-        found = offered.mechanisms if isinstance(offered, frames.Mechanisms) else None
-        names = found if isinstance(found, list) else [found]
-        if mechanism not in names:
-            shown = ", ".join(map(str, names))
-            reason = f"the server offers {shown:.200}, and not {mechanism}; change `login`"
-            raise EndpointError(f"{self._label}: {reason}")
-        answer = settings.container_id.encode()
-        if mechanism == "PLAIN":
-            own = url.partition("://")[2].partition("/")[0].rpartition("@")[0]
-            user, _, password = map(unquote, own.partition(":"))
-            user = settings.username or user
-            answer = f"\0{user}\0{current(settings.password) or password}".encode()
-        elif mechanism == "EXTERNAL":
-            answer = b""
-        fields = [symbol(mechanism), binary(answer)]
-        return encode_frame(frames.INIT, fields, kind=frames.SASL)
-
-    def _refused_log_in(self, outcome: frames.Performative) -> EndpointError:
-        if not isinstance(outcome, frames.LogInOutcome):
-            return EndpointError(
-                f"{self._label}: the server asks for more than {self.settings.login!r}"
-            )
-        reason = f"the log-in is refused (SASL, code {outcome.code}); check the user and `login`"
-        text = f"{self._label}: {reason}"
-        return NotConnectedError(text) if outcome.code == _TEMPORARY else EndpointError(text)
-
-    def _open_frame(self, url: str) -> bytes:
-        settings = self.settings
-        vhost = split_url(url)[2] or "/"
-        host = f"vhost:{vhost}"
-        if not settings.product.has_exchanges:
-            host = server_of(url, 0, is_encrypted=False).host
-        known = map_of({symbol("product"): string("gateway")})
-        container = settings.container_id or f"gateway-{settings.name}"
-        return encode_frame(frames.OPEN, [
-            string(container), string(host), uint(FRAME), ushort(0),
-            uint(settings.heartbeat * 500), None, None, None, None, known,
-        ])  # fmt: skip
-
-    def _take_open(self, opened: frames.Performative) -> None:
-        if isinstance(opened, frames.Close):
-            raise refusal(self._label, *error_text(opened.error))
-        if not isinstance(opened, frames.Open):
-            raise WireError("amqp: the server answered no `open`")
-        self._max_frame = max(opened.max_frame_size or FRAME, frames.MIN_FRAME)
-        self._beat = (opened.idle_time_out or 0) / 2_000 or self.settings.heartbeat
-        told = opened.properties or {}
-        version = str(told.get("version", "")).partition(".")[0]
-        is_old = told.get("product") == "RabbitMQ" and version.isdecimal()
-        if is_old and int(version) < _LEAST_VERSION:
-            reason = "the plug-in of RabbitMQ 3 accepts messages that no queue takes"
-            raise EndpointError(f"{self._label}: {reason}; use the kind `rabbitmq`")
+        if context is not None:
+            try:
+                raw = context.wrap_socket(raw, server_hostname=tls.server_hostname or server.host)
+            except BaseException:
+                raw.close()
+                raise
+        self._raw = raw
+        if self.is_over:  # `close` has seen no socket
+            raise not_open(settings.name)
+        return raw
 
     def _run(self) -> None:
         reason = "is closed"
@@ -384,18 +291,6 @@ class AmqpConnection:
         with self._wake_lock, suppress(BlockingIOError):
             if self._wake_write >= 0:
                 os.write(self._wake_write, b"\0")
-
-
-def shown(condition: str, text: str) -> str:
-    """Return the error of a peer as a text, without what a hostile one adds."""
-    condition, text = condition[:MAX_SHOWN], text[:MAX_SHOWN]
-    return f"{condition}: {text}" if condition and text else condition or text
-
-
-def refusal(label: str, condition: str, text: str) -> EndpointError:
-    """Return the error of a request that the server refuses: now, or for good."""
-    kind = EndpointError if condition in REFUSALS else NotConnectedError
-    return kind(f"{label}: {shown(condition, text) or 'the server refuses'}")
 
 
 def answer(future: Future[Any], found: Any) -> None:  # noqa: ANN401  # any answer

@@ -13,10 +13,11 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from gateway.endpoints.amqp import topology
-from gateway.endpoints.amqp.addresses import capabilities
+from gateway.endpoints.amqp.addresses import capabilities, has_selector, selector_filter
 from gateway.endpoints.amqp.bodies import read_body
-from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, refusal, shown
+from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail
 from gateway.endpoints.amqp.headers import MALFORMED, HeadReader
+from gateway.endpoints.amqp.log_in import refusal, shown
 from gateway.endpoints.amqp.management import BAD, Answer, Management
 from gateway.endpoints.amqp.wanted import WantedAddresses
 from gateway.endpoints.base import Batch
@@ -35,6 +36,7 @@ from gateway.wire.amqp.values import symbol, uint
 BIND_INTERVAL: Final = 30.0  # seconds; no server tells that a binding is gone
 HEAD_ROOM: Final = 1 << 20  # bytes of a message that are taken before its payload
 CANCELLED: Final = "the server ended the link: its queue was deleted, or its node is down"
+NOT_FILTERED: Final = "the server does not evaluate the selector; check `known`"
 UNBOUND: Final = "somebody removed a binding of the queue"
 _DURABLE: Final = uint(2)  # a terminus that outlives its link, with what is unsettled
 _NO_BINDINGS: Final[Sequence[tuple[str, str]]] = ()
@@ -146,10 +148,13 @@ class AmqpIntake:
     def _attach(self, future: Future[Any]) -> None:
         """Ask for all links; `future` gets the answer of the last one, or the first refusal."""
         connection = self._connection
-        waiting: set[Receiver] = set()
+        waiting: list[Receiver] = []
 
         def attached(link: Receiver) -> None:
-            waiting.discard(link)
+            if self._wanted.selector and not has_selector(link.source):
+                fail(future, SubscriptionRefusedError(f"{self._settings.name}: {NOT_FILTERED}"))
+                return
+            waiting.remove(link)
             link.detached = self._detached
             if not waiting:
                 self._replenish()
@@ -169,7 +174,7 @@ class AmqpIntake:
             )
             link.attached = partial(attached, link)
             link.arrived = partial(self._take, connection, link, pattern)
-            waiting.add(link)
+            waiting.append(link)
             self._unsettled[link] = 0
         for link in (*waiting,):
             connection.session.attach(link)
@@ -177,10 +182,14 @@ class AmqpIntake:
     def _source(self, address: str, pattern: str) -> bytes:
         """Return the source of a link; topics keep their messages for its name."""
         product = self._settings.product
-        if product.has_exchanges or product.divides or pattern.startswith(QUEUE):
-            return terminus(frames.SOURCE, address)
-        lasting = [_DURABLE, symbol("never"), None, None, None, None, None, None, None]
-        return terminus(frames.SOURCE, address, *lasting, capabilities(pattern, self._settings))
+        is_queue = product.has_exchanges or product.divides or pattern.startswith(QUEUE)
+        lasting = [None, None] if is_queue else [_DURABLE, symbol("never")]
+        selector, kind = (
+            selector_filter(self._wanted.selector),
+            capabilities(pattern, self._settings),
+        )
+        fields = [*lasting, None, None, None, None, selector, None, None, kind]
+        return terminus(frames.SOURCE, address, *fields)
 
     def _detached(self, condition: str, text: str) -> None:
         self._wanted.continuity.report_loss(CANCELLED)

@@ -12,7 +12,8 @@ from functools import partial
 from itertools import count
 from typing import Any, Final, NamedTuple
 
-from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, shown
+from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail
+from gateway.endpoints.amqp.log_in import shown
 from gateway.errors import EndpointError, NotConnectedError, WireError
 from gateway.wire.amqp import frames, sections
 from gateway.wire.amqp.session import ACCEPT, Receiver, Sender, terminus

@@ -19,8 +19,9 @@ from gateway.endpoints.amqp.addresses import (
     refuse_name,
 )
 from gateway.endpoints.amqp.bodies import write_body
-from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail, refusal, shown
+from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail
 from gateway.endpoints.amqp.headers import HeadWriter
+from gateway.endpoints.amqp.log_in import refusal, shown
 from gateway.endpoints.amqp.management import Management
 from gateway.endpoints.amqp.topology import make_exchange
 from gateway.endpoints.base import NamesAnswer, Settle
@@ -147,16 +148,20 @@ class AmqpSink:
         Raises:
             EndpointError: there is none, or the user may not write to it.
         """
-        name = self._settings.name
-        path = f"{EXCHANGES}{encoded(self._settings.exchange)}"
+        name, exchange = self._settings.name, self._settings.exchange
+        path = f"{EXCHANGES}{encoded(exchange)}"
         try:
             probe = _sender(path, terminus(frames.TARGET, path))
             connection.ask(partial(_attach, connection, probe))
         except NotConnectedError as error:
-            if NOT_FOUND not in str(error):
+            if NOT_FOUND in str(error):
+                reason = f"there is no exchange {exchange!r}"
+                hint = "create it, or set `create_exchange`"
+            elif UNAUTHORISED in str(error):
+                reason = f"the user may not write to the exchange {exchange!r}"
+                hint = "give it that permission at the server"
+            else:
                 raise
-            reason = f"there is no exchange {self._settings.exchange!r}"
-            hint = "create it, or set `create_exchange`"
             raise EndpointError(f"{name}: {reason}; {hint}") from error
 
     def _write(self, message: Message, at: int) -> _Outgoing:
@@ -204,7 +209,8 @@ class AmqpSink:
                 if len(self._refused) >= MAX_REFUSED:
                     self._refused.clear()
                 self._refused[name] = monotonic() + REFUSED_FOR, text
-            log.warning("%s (%d names)", text, len(names))
+            if names:
+                log.warning("%s (%d names)", text, len(names))
         window.fail(failure)
 
     def _is_refused(self, name: str, text: str) -> bool:

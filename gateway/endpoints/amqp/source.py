@@ -15,7 +15,9 @@ def open_source(
     settings: AmqpSettings, subscriptions: Sequence[Subscription], instance: str = ""
 ) -> SourceShell:
     """Return a closed source; the name of its queue has `instance` in it."""
-    wanted = wanted_addresses(settings, [each.pattern for each in subscriptions], instance)
+    selector = next((each.selector for each in subscriptions), "")  # that of each
+    patterns = [each.pattern for each in subscriptions]
+    wanted = wanted_addresses(settings, patterns, instance, selector)
     opening = Opening(lambda: AmqpIntake(wanted))
     return SourceShell(
         settings.name, opening.connect, wanted.memory, wanted.continuity, settings.removes,

@@ -1,6 +1,7 @@
 """Everything of a source that outlives its connections.
 
-wanted    its addresses; at RabbitMQ a queue with bindings, and queues; from the configuration
+wanted    its addresses; at RabbitMQ a queue with bindings, and queues; elsewhere a selector; from
+          the configuration
 memory    the bindings that its queue may have
 """
 
@@ -22,6 +23,7 @@ class WantedAddresses:
     settings: AmqpSettings
     own: str
     patterns: Sequence[str]
+    selector: str = ""
     memory: SourceMemory = field(default_factory=SourceMemory)
     continuity: Continuity = field(default_factory=lambda: Continuity(Retention.KEPT))
     made: bool = False  # the own queue, since the last connection that was opened
@@ -43,9 +45,9 @@ class WantedAddresses:
 
 
 def wanted_addresses(
-    settings: AmqpSettings, patterns: Sequence[str], instance: str
+    settings: AmqpSettings, patterns: Sequence[str], instance: str, selector: str = ""
 ) -> WantedAddresses:
     """Return what a source reads for `patterns`; `instance` is in the name of its own queue."""
     own = settings.queue or f"gateway-{settings.name}"
     own = f"{own}-{instance}" if instance else own
-    return WantedAddresses(settings, own, list(dict.fromkeys(patterns)))
+    return WantedAddresses(settings, own, list(dict.fromkeys(patterns)), selector)

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 CONTROL: Final = 65_536  # bytes of an answer beside its messages
 METADATA: Final = 8_388_608  # bytes of the longest answer about a cluster
 BATCH: Final = 131_072  # bytes of a batch; no topic in use has a lower limit
+QUEUE: Final = 134_217_728  # bytes: a batch that is longer than its window has room
 TOKEN_LIFE: Final = 300.0  # seconds until a token is read again
 _STEP: Final = 0.2  # seconds of a question for the cluster
 _MS: Final = 1_000
@@ -152,8 +153,8 @@ def producer_options(
         "batch.size": min(BATCH, settings.max_message),
         "message.timeout.ms": 0,
         "linger.ms": 1,
-        "queue.buffering.max.messages": settings.send_window,
-        "queue.buffering.max.kbytes": settings.send_window_bytes // 1_024,
+        "queue.buffering.max.messages": 0,  # the window of the sink counts them
+        "queue.buffering.max.kbytes": max(QUEUE, 2 * settings.send_window_bytes) // 1_024,
         "partitioner": "murmur2_random",  # of Java's client: one key, one partition
     }
 
@@ -202,9 +203,9 @@ def connect(
             return client.list_topics(timeout=_STEP)
         except KafkaException as error:
             failure: KafkaError = error.args[0]
-        client.poll(0)
-        found = faults.last or failure
-        if faults.lost is not None or found.code() in _REFUSALS:
+        fatal = serve(client, 0)
+        found = fatal or faults.last or failure
+        if fatal or faults.lost is not None or found.code() in _REFUSALS:
             raise refusal(settings, found)
         if is_closed():
             raise NotConnectedError(f"{settings.name}: was closed while it connected")
@@ -213,6 +214,22 @@ def connect(
                 raise refusal(settings, found)
             silence = f"no answer within {settings.connect_timeout:g} s; is it a server of Kafka?"
             raise NotConnectedError(f"{settings.name}: {_shown(settings)}: {silence}")
+
+
+def serve(client: Any, seconds: float) -> KafkaError | None:  # noqa: ANN401  # the driver's
+    """Wait for callbacks and make them; return the fatal error that ends the client.
+
+    The library raises such an error here, also around another callback.
+    """
+    try:
+        client.poll(seconds)
+    except (KafkaException, SystemError) as error:
+        failure = error if isinstance(error, KafkaException) else error.__cause__
+        if not isinstance(failure, KafkaException):
+            raise
+        found: KafkaError = failure.args[0]
+        return found
+    return None
 
 
 def refusal(settings: KafkaSettings, error: KafkaError) -> EndpointError:

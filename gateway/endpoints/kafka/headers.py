@@ -4,8 +4,7 @@ A header of Kafka is a text with bytes or null, and one text may come again. A p
 text is a header with its UTF-8 bytes, null is null, and bytes that are no UTF-8 are themselves. A
 list of such values is a header that comes again. Every other property stands with its type in the
 header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do the fields for
-which Kafka has no place. Time, content type, the name at the source and the proof of a copy have
-headers of their own.
+which Kafka has no place. Time, content type and the proof of a copy have headers of their own.
 """
 
 from __future__ import annotations
@@ -28,17 +27,18 @@ KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 
 FIELDS: Final = "gateway_fields"
 PROOF: Final = "gateway_proof"
-NAME: Final = "gateway_name"
+NAME: Final = "gateway_name"  # property with the name at the source, which a header rule sets
 TIME: Final = "gateway_time"
 CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
 TOMBSTONE: Final = "kafka_tombstone"  # property of a message with a null payload
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
 _TIME: Final = re.compile(rb"-?[0-9]{1,18}")
-_OWN: Final = frozenset({FIELDS, PROOF, NAME, TIME, CONTENT_TYPE})
+_OWN: Final = frozenset({FIELDS, PROOF, TIME, CONTENT_TYPE})
 _PLAIN: Final = ("priority", "expiry", "reply_to", "source_id")
 _OF_ONE_MESSAGE: Final = ("expiry", "source_id", "correlation_id", "properties")
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
 _LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
+_OF_PROOF: Final = len(PROOF) + _LENGTHS
 _PER_MS: Final = 1_000  # microseconds
 
 
@@ -68,8 +68,7 @@ class RecordHeaderWriter:
                 self._shared.add(id(headers), known, 2 * headers_size(headers))
         _, found, size = known
         if proof:
-            last = (PROOF, proof.encode())
-            return [*found, last], size + _size(last)
+            return [*found, (PROOF, proof.encode())], size + _OF_PROOF + len(proof)
         return found, size
 
 
@@ -140,7 +139,7 @@ class RecordHeaderReader:
         for name, value in found or ():
             values.setdefault(name, []).append(value)
         proof = proof_of(_single(values.pop(PROOF, None)) or b"")
-        name = (_single(values.pop(NAME, None)) or b"").decode(errors="replace")
+        name = (_single(values.get(NAME)) or b"").decode(errors="replace")
         time = None if sent is None else sent * _PER_MS
         if (digits := _single(values.get(TIME))) is not None and _TIME.fullmatch(digits):
             time = int(digits)

@@ -25,13 +25,14 @@ from gateway.endpoints.kafka.client import (
     address_of,
     connect,
     producer_options,
+    serve,
     split_error,
 )
 from gateway.endpoints.kafka.headers import KafkaHeaders
 from gateway.endpoints.kafka.topics import TopicBook
 from gateway.endpoints.sent_messages import CHECK_INTERVAL
 from gateway.endpoints.settings.kafka import KafkaSettings
-from gateway.errors import EndpointError, NotConnectedError, first_line
+from gateway.errors import EndpointError, NotConnectedError
 
 log = logging.getLogger(__name__)
 
@@ -159,28 +160,24 @@ class KafkaProducer:
             self._thread.join(CLOSE_TIMEOUT)
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            self.end("its thread has ended")  # for a fault of the gateway or the library
+            with suppress(KafkaException):
+                self.client.purge(blocking=False)
+            self.client = None
+
+    def _serve(self) -> None:
         next_look = monotonic() + CHECK_INTERVAL
         while not self.is_over:
-            self._poll()
+            if (fatal := serve(self.client, POLL)) is not None:
+                self._lost(fatal)
             if self._reports:
                 self._hand_over()
             if monotonic() >= next_look:
                 next_look = monotonic() + CHECK_INTERVAL
                 self.on_look()
-        with suppress(KafkaException):
-            self.client.purge(blocking=False)
-        self.client = None
-
-    def _poll(self) -> None:
-        """Wait for answers; the library raises its fatal error here, among the callbacks."""
-        try:
-            self.client.poll(POLL)
-        except (KafkaException, SystemError) as error:  # the latter wraps the former
-            failure = error if isinstance(error, KafkaException) else error.__cause__
-            if isinstance(failure, KafkaException):
-                self._lost(failure.args[0])
-            else:
-                self.end(first_line(error))
 
     def _hand_over(self) -> None:
         reports = self._reports[:]

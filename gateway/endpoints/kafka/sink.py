@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from operator import attrgetter
 from typing import Final, TypeAlias
 
 from confluent_kafka import KafkaError
@@ -15,6 +14,7 @@ from confluent_kafka import KafkaError
 from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.kafka.client import BATCH
 from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderWriter, timestamp
+from gateway.endpoints.kafka.names import INTERNAL, topics_of
 from gateway.endpoints.kafka.producer import KafkaProducer, Record, Report
 from gateway.endpoints.kafka.topics import (
     ABSENT,
@@ -45,6 +45,7 @@ from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 
 MAX_TOPIC: Final = 249  # characters: Kafka, Topic.java
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
+_ABSENT: Final = "a message to an absent one becomes a dead letter `destination`"
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 _OVERHEAD: Final = 120  # bytes of a batch with one message, beside key, payload and headers
 # Answers that concern a message, which would get them again.
@@ -88,21 +89,29 @@ class KafkaSink:
         self._producer = producer
 
     def ask_about(self, patterns: Sequence[str]) -> Iterator[NamesAnswer]:
-        """Say whether the topics of names exist, where a pattern names one."""
+        """Say which topics of the names that each pattern selects exist; make none."""
+        if self._producer is None:
+            return
         for each in patterns:
-            topic = each.partition(":")[0]
-            if self._producer is not None and _TOPIC.fullmatch(topic):
-                yield self._answer_about(topic, self._producer.topics)
+            try:
+                yield self._answer_about(topics_of(each), self._producer.topics)
+            except GatewayError as error:
+                yield NamesAnswer(f"it is not known which topics {each!r} has: {error}")
 
     def _answer_about(self, topic: str, topics: TopicBook) -> NamesAnswer:
-        try:
-            found = topics.look([topic], make=False)[topic]
-        except GatewayError as error:
-            return NamesAnswer(f"it is not known whether the topic {topic!r} exists: {error}")
+        """Return the answer about a topic, or about a regular expression of topics."""
+        made = "absent ones are made at their first message"
+        if topic.startswith("^"):
+            names = (each for each in topics.names() if not re.match(INTERNAL, each))
+            count = sum(re.match(topic, each) is not None for each in names)
+            todo = made if self._settings.create_topics else f"{_ABSENT}; make them"
+            is_missing = not count and not self._settings.create_topics
+            return NamesAnswer(f"{count} topics match {topic!r}; {todo}", is_missing)
+        found = topics.look([topic], make=False)[topic]
         if not isinstance(found, Refusal):
             return NamesAnswer(f"the topic {topic!r} exists")
         if found.rule == DESTINATION and self._settings.create_topics:
-            return NamesAnswer(f"the topic {topic!r} is made at its first message")
+            return NamesAnswer(f"the topic {topic!r} is absent; {made}")
         return NamesAnswer(found.reason, missing=True)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
@@ -130,7 +139,7 @@ class KafkaSink:
     def _look_for(
         self, topics: TopicBook, messages: Sequence[Message]
     ) -> Mapping[str, TopicAnswer]:
-        """Return what is known of the topics of messages.
+        """Return the bytes of the longest message for each topic, or why it takes none.
 
         Raises:
             NotConnectedError: no server answers, or batches are too long for a topic.
@@ -143,7 +152,14 @@ class KafkaSink:
             self._batch = lowest
             reason = f"a topic takes batches of {lowest} bytes; the next connection sends such ones"
             raise NotConnectedError(f"{self._settings.name}: {reason}")
-        return found
+        return {name: self._longest(each) for name, each in found.items()}
+
+    def _longest(self, answer: TopicAnswer) -> TopicAnswer:
+        """Return the bytes of the longest message, by what a topic says of its batches."""
+        if isinstance(answer, Refusal):
+            return answer
+        most = self._settings.max_message
+        return min(most, answer) if answer and self._settings.compression == "none" else most
 
     def _write(self, topics: Mapping[str, TopicAnswer], message: Message) -> Record:
         """Return a message as it is sent.
@@ -166,11 +182,8 @@ class KafkaSink:
             raise TranslationError("kafka", address, PAYLOAD_KIND, "Kafka carries bytes or text")
         found, size = self._headers.write(headers, message.proof)
         size += len(payload) + len(key or b"") + _OVERHEAD
-        most = self._settings.max_message
-        if limit and self._settings.compression == "none":
-            most = min(most, limit)
-        if size > most:
-            reason = f"key, payload and headers are {size} bytes, limit {most}"
+        if size > limit:
+            reason = f"key, payload and headers are {size} bytes, limit {limit}"
             raise TranslationError("kafka", address, MESSAGE_BYTES, reason)
         is_null = not payload and headers.properties.get(TOMBSTONE) is True
         return Record(topic, key, None if is_null else payload, found, timestamp(headers), size)
@@ -179,13 +192,12 @@ class KafkaSink:
         self, producer: KafkaProducer, window: SendWindow[Record], reports: list[Report]
     ) -> None:
         """Settle messages by their reports; a report that concerns no message ends the producer."""
-        for error, run in groupby(reports, attrgetter("error")):
-            numbers = [each.number for each in run]
-            if error is None:
-                window.settle(numbers, ACCEPTED)
+        for is_taken, run in groupby(reports, _is_taken):
+            if is_taken:
+                window.settle([each.number for each in run], ACCEPTED)
                 continue
-            for number in numbers:
-                if (record := window.content(number)) is not None:
+            for number, _, error in run:
+                if error is not None and (record := window.content(number)) is not None:
                     window.settle((number,), self._settlement(producer, record, error))
 
     def _settlement(self, producer: KafkaProducer, record: Record, error: KafkaError) -> Settlement:
@@ -223,6 +235,10 @@ class KafkaSink:
         """End the producer when the oldest message has had no answer for too long."""
         if window.is_overdue(self._settings.answer_timeout):
             producer.end(f"no answer for {self._settings.answer_timeout:g} s")
+
+
+def _is_taken(report: Report) -> bool:
+    return report.error is None  # the library's errors compare with numbers only
 
 
 def _legal(address: str) -> _Place | None:

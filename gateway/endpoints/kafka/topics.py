@@ -114,7 +114,7 @@ class TopicBook:
         if len(found) == len(topics):
             return found
         asked = {*topics} - found.keys()
-        present = asked & {name for name, each in self._ask().topics.items() if each.error is None}
+        present = asked & self.names()
         for topic in asked - present:
             if (why := self._look_for(topic, make=make)) is None:
                 present.add(topic)
@@ -122,6 +122,10 @@ class TopicBook:
                 found[topic] = self.note(topic, why)
         limits = self._limits(present)
         return found | {each: self.note(each, limits.get(each, 0)) for each in present}
+
+    def names(self) -> set[str]:
+        """Return the topics of the cluster that the user may describe; raises as `look` does."""
+        return {name for name, each in self._ask().topics.items() if each.error is None}
 
     def _ask(self, topic: str = "") -> Any:  # noqa: ANN401  # the driver's
         asked = {"topic": topic} if topic else {}

@@ -32,14 +32,15 @@ class Product:
     """The addresses of a product: `topic` and `queue` begin those of a name.
 
     With `capabilities` a symbol of that name says which of both is meant.
-    `has_exchanges`: RabbitMQ, whose addresses are paths. `divides`: every address is a queue, or a
-    subscription that all its readers divide.
+    `selectors`: it evaluates the selector of a link. `has_exchanges`: RabbitMQ, whose addresses are
+    paths. `divides`: every address is a queue, or a subscription that all its readers divide.
     """
 
     dialect: str
     topic: str = ""
     queue: str = ""
     capabilities: bool = False
+    selectors: bool = False
     has_exchanges: bool = False
     divides: bool = False
     reference: str = ""
@@ -50,7 +51,10 @@ KNOWN: Final[Mapping[str, Product]] = {
         "rabbitmq", has_exchanges=True, reference="RabbitMQ documentation, AMQP, Address v2"
     ),
     "artemis": Product(
-        "rabbitmq", capabilities=True, reference="ActiveMQ Artemis User Manual, AMQP; Wildcard"
+        "rabbitmq",
+        capabilities=True,
+        selectors=True,
+        reference="ActiveMQ Artemis User Manual, AMQP; Wildcard",
     ),
     "servicebus": Product(
         "smf", divides=True, reference="Azure Service Bus, AMQP 1.0 protocol guide"
@@ -59,7 +63,11 @@ KNOWN: Final[Mapping[str, Product]] = {
         "ibm", capabilities=True, reference="IBM MQ documentation, AMQP client applications"
     ),
     "solace": Product(
-        "smf", "topic://", "queue://", reference="Solace documentation, AMQP 1.0 conformance"
+        "smf",
+        "topic://",
+        "queue://",
+        selectors=True,
+        reference="Solace documentation, AMQP 1.0 conformance",
     ),
 }
 
@@ -172,6 +180,10 @@ class AmqpSettings(EndpointSettings):
     @property
     def product(self) -> Product:
         return KNOWN[self.known]
+
+    @property
+    def evaluates_selectors(self) -> bool:
+        return self.product.selectors
 
     @property
     def dialect(self) -> str:

@@ -163,6 +163,11 @@ class EndpointSettings(ABC):
         return ""
 
     @property
+    def evaluates_selectors(self) -> bool:
+        """Whether its brokers evaluate the JMS selector of a subscription."""
+        return False
+
+    @property
     def repeat_window(self) -> float:
         """Seconds in which the target keeps a repeated message once; 0 where it does not."""
         return 0.0

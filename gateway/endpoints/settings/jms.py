@@ -44,6 +44,7 @@ class JmsSettings(EndpointSettings):
     )  # fmt: skip
     carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"retained", "redelivered"}
     client_key: ClassVar[str] = "client_id"
+    evaluates_selectors: ClassVar[bool] = True
     kind_prefixes: ClassVar[tuple[str, ...]] = KIND_PREFIXES
     name: str = setting("name of the endpoint in the configuration", "jms")
     dialects: tuple[str, ...] = setting(

@@ -1,7 +1,7 @@
 """URIs of shovels as settings of an endpoint; user and password become references.
 
 An empty host is the node of the definitions. No path is the vhost `/`, whichever vhost the shovel
-is in (measured with 3.10.8).
+is in (measured with 3.10.8). A URI of AMQP 1.0 has its vhost in the parameter `hostname`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from gateway.endpoints.settings.base import U16
 from gateway.imports.document import REFERENCE, EndpointSetting, Value
@@ -24,7 +24,10 @@ _TLS: Final[Mapping[str, str]] = {
     "keyfile": "key_file",
     "server_name_indication": "server_hostname",
 }
-_NO_EFFECT: Final = frozenset({("verify", "verify_peer"), ("fail_if_no_peer_cert", "true")})
+_NO_EFFECT: Final = frozenset(
+    {("verify", "verify_peer"), ("fail_if_no_peer_cert", "true"), ("sasl", "plain")}
+)
+_VHOST: Final = "vhost:"  # begins the host name of a vhost, AMQP 1.0
 OWN_NODE: Final = (
     "The node of the definitions. A shovel needs no user there; the gateway is `guest`, unless you"
     " write `username` and `password`."
@@ -36,14 +39,16 @@ class AddressError(ValueError):
 
 
 def address_settings(
-    uris: Sequence[str], variable: str, lost: list[tuple[str, str]]
+    uris: Sequence[str], variable: str, lost: list[tuple[str, str]], *, is_1_0: bool = False
 ) -> Iterator[EndpointSetting]:
     """Yield the settings of one end; parameters without an equivalent are added to `lost`.
 
     Raises:
-        AddressError: a URI is none of AMQP 0-9-1, or they differ in more than the host.
+        AddressError: a URI is none of AMQP, or they differ in more than the host.
     """
     parts = [_parts(uri) for uri in uris]
+    for each in parts if is_1_0 else ():
+        _move_vhost(each)
     for key in ("user", "vhost", "query"):
         if len({each[key] for each in parts}) > 1:
             what = "query" if key == "query" else "user" if key == "user" else "vhost"
@@ -58,7 +63,8 @@ def address_settings(
             yield EndpointSetting("username", f"${{env:{variable}_USERNAME}}")
         if colon:
             yield EndpointSetting("password", f"${{env:{variable}_PASSWORD}}")
-    yield from _query(first["query"], first["scheme"] == "amqps", lost)
+    encrypted = first["scheme"] == "amqps"
+    yield from _query(first["query"], lost, encrypted=encrypted, is_1_0=is_1_0)
 
 
 def _parts(uri: str) -> dict[str, str]:
@@ -73,6 +79,17 @@ def _parts(uri: str) -> dict[str, str]:
     return parts
 
 
+def _move_vhost(parts: dict[str, str]) -> None:
+    """Move the vhost of a URI of AMQP 1.0 from its query to its place."""
+    query = parse_qsl(parts["query"], keep_blank_values=True)
+    for key, value in query:
+        if key == "hostname" and value.startswith(_VHOST):
+            query.remove((key, value))
+            parts["vhost"] = quote(value.removeprefix(_VHOST), safe="")
+            parts["query"] = urlencode(query)
+            return
+
+
 def _url(parts: Mapping[str, str]) -> str:
     port = f":{parts['port']}" if parts["port"] else ""
     vhost = quote(unquote(parts["vhost"]), safe="")
@@ -80,13 +97,19 @@ def _url(parts: Mapping[str, str]) -> str:
     return f"{parts['scheme']}://{parts['host'] or 'localhost'}{port}/{path}"
 
 
-def _query(query: str, encrypted: bool, lost: list[tuple[str, str]]) -> Iterator[EndpointSetting]:
+def _query(
+    query: str, lost: list[tuple[str, str]], *, encrypted: bool, is_1_0: bool
+) -> Iterator[EndpointSetting]:
     tls: dict[str, Value] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
-        if key == "heartbeat" and value.isdecimal() and 0 < int(value[:6]) <= U16:
+        if is_1_0 and key == "idle_time_out" and value.isdecimal():  # milliseconds
+            yield EndpointSetting("heartbeat", min(max(int(value[:9]) // 1000, 2), U16))
+        elif not is_1_0 and key == "heartbeat" and value.isdecimal() and 0 < int(value[:6]) <= U16:
             yield EndpointSetting("heartbeat", int(value))
         elif key == "connection_timeout" and value.isdecimal() and int(value[:9]) > 0:
             yield EndpointSetting("connect_timeout", max(1, int(value[:9]) // 1000))
+        elif is_1_0 and (key, value) == ("sasl", "anon"):
+            yield EndpointSetting("login", "anonymous")
         elif encrypted and key in _TLS and REFERENCE not in value:
             tls[_TLS[key]] = value
         elif (key, value) not in _NO_EFFECT:

@@ -20,11 +20,16 @@ from gateway.imports.document import (
 )
 from gateway.imports.json_files import JsonEntry, read_json
 from gateway.imports.rabbitmq.addresses import AddressError, address_settings
-from gateway.imports.rabbitmq.shovels import Shovel, ShovelEnd, parse_shovel
+from gateway.imports.rabbitmq.shovels import (
+    OTHER_PRODUCT,
+    TOPICS,
+    Shovel,
+    ShovelEnd,
+    parse_shovel,
+)
 from gateway.imports.route_checks import find_brace_fault, find_route_fault, with_refusals
 from gateway.imports.source_lines import LineError, LineStatus, OmittedLine
 
-DEFAULT_EXCHANGE: Final = "amq.topic"  # of an endpoint
 _BUILT_IN: Final[Mapping[str, str]] = {
     "amq.direct": "direct",
     "amq.fanout": "fanout",
@@ -46,6 +51,10 @@ _STAYS: Final = "the server continues to apply it"
 _FEDERATION: Final = (
     "federation is no route: a link reads an exchange upstream for as long as the exchange here has"
     " bindings; write a route from the upstream's exchange"
+)
+_PRODUCT: Final = (
+    "A shovel does not tell the product at an address of AMQP 1.0. Write the one that it is, and"
+    " its names in the route."
 )
 _KEYS: Final = (
     "the shovel keeps the routing key of each message, and a route gives the messages of a queue"
@@ -218,7 +227,11 @@ def _endpoint(
     name = names.make(shovel.name, role)
     lost: list[tuple[str, str]] = []
     try:
-        settings = [*address_settings(end.uris, variable_of(name), lost), *_exchange(shovel, end)]
+        variable = variable_of(name)
+        settings = [
+            *address_settings(end.uris, variable, lost, is_1_0=bool(end.known)),
+            *_exchange(shovel, end),
+        ]
     except AddressError as error:
         raise LineError(f"shovel {shovel.name!r}", str(error)) from error
     omitted += [shovel.omitted(item, reason) for item, reason in lost]
@@ -230,12 +243,16 @@ def _endpoint(
         )
     where = "where it reads" if is_source else "where it sends to"
     note = f"{shovel.location}: shovel {shovel.name}, {where}."
-    return EndpointEntry(name, (EndpointSetting("kind", "rabbitmq"), *settings), (note,))
+    kind = [EndpointSetting("kind", "amqp" if end.known else "rabbitmq")]
+    if end.known:
+        guess = _PRODUCT if end.known == OTHER_PRODUCT else ""
+        kind.append(EndpointSetting("known", end.known, guess))
+    return EndpointEntry(name, (*kind, *settings), (note,))
 
 
 def _exchange(shovel: Shovel, end: ShovelEnd) -> Iterator[EndpointSetting]:
     exchange = "" if end.queue else end.exchange or shovel.source.exchange
-    if exchange and exchange != DEFAULT_EXCHANGE:
+    if exchange and exchange != TOPICS:
         yield EndpointSetting("exchange", exchange)
 
 

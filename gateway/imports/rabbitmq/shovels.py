@@ -1,24 +1,36 @@
 """Shovels of a file of definitions (rabbitmq.com, Dynamic Shovels), and what no route has of them.
 
-A shovel: two ends, each with URIs, and a queue or an exchange with a key. Every other key of a
-shovel that has an effect is listed.
+A shovel: two ends, each with URIs, and a queue or an exchange with a key. An end of AMQP 1.0 has
+an address, which names them. Every other key of a shovel that has an effect is listed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
 from gateway.imports.json_files import JsonEntry
 from gateway.imports.source_lines import LineError, LineStatus, OmittedLine, SourceLine
 
-PROTOCOLS: Final = ("amqp091", "local")
+AMQP_1_0: Final = "amqp10"
+OTHER_PRODUCT: Final = "artemis"  # stands for each product whose addresses are plain names
+TOPICS: Final = "amq.topic"
+PROTOCOLS: Final = ("amqp091", "local", AMQP_1_0)
+# The addresses of RabbitMQ, of both versions; others are of other products.
+_ADDRESS: Final = re.compile(
+    r"/(?:amq/)?queues?/(?P<queue>[^/]+)"
+    r"|/exchanges?/(?P<exchange>[^/]+)(?:/(?P<key>[^/]+))?"
+    r"|/topic/(?P<topic>[^/]+)"
+)
 _READ: Final = frozenset(
     {
-        "ack-mode", "dest-exchange", "dest-exchange-key", "dest-protocol", "dest-queue", "dest-uri",
-        "prefetch-count", "reconnect-delay", "src-exchange", "src-exchange-key",
-        "src-prefetch-count", "src-protocol", "src-queue", "src-uri",
+        "ack-mode", "dest-address", "dest-exchange", "dest-exchange-key", "dest-protocol",
+        "dest-queue", "dest-uri", "prefetch-count", "reconnect-delay", "src-address",
+        "src-exchange", "src-exchange-key", "src-prefetch-count", "src-protocol", "src-queue",
+        "src-uri",
     }
 )  # fmt: skip
 _STAYS: Final = "the queue exists, and the gateway takes it as it is"
@@ -33,6 +45,9 @@ _LOST: Final[Mapping[str, str]] = {
     "delete-after": _ENDS,
     "dest-add-forward-headers": _FORWARD,
     "dest-add-timestamp-header": _HEADERS,
+    "dest-application-properties": _HEADERS,
+    "dest-message-annotations": _HEADERS,
+    "dest-properties": _HEADERS,
     "dest-publish-properties": _HEADERS,
     "publish-properties": _HEADERS,
     "src-consumer-args": "an endpoint has no such setting",
@@ -43,17 +58,22 @@ _NO_EFFECT: Final = ("never", False, None)
 
 @dataclass(frozen=True, slots=True)
 class ShovelEnd:
-    """One end; `key` is absent where the shovel names none."""
+    """One end; `key` is absent where the shovel names none.
+
+    `known` is the product of an end of AMQP 1.0, as far as its address tells; empty for another
+    protocol.
+    """
 
     uris: tuple[str, ...]
     queue: str
     exchange: str
     key: str | None
+    known: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Shovel:
-    """A shovel between two brokers of AMQP 0-9-1; `prefetch` is 0 without a bound."""
+    """A shovel between two brokers; `prefetch` is 0 without a bound."""
 
     location: SourceLine
     name: str
@@ -79,7 +99,7 @@ def parse_shovel(entry: JsonEntry, omitted: list[OmittedLine]) -> Shovel:
         raise LineError(item, "it has no object `value`")
     for role in ("src", "dest"):
         if value.get(f"{role}-protocol", PROTOCOLS[0]) not in PROTOCOLS:
-            raise LineError(item, f"its {role}-protocol is not amqp091, which the gateway speaks")
+            raise LineError(item, f"its {role}-protocol is none of {', '.join(PROTOCOLS)}")
     shovel = Shovel(
         entry.location,
         name,
@@ -98,6 +118,11 @@ def _end(value: Mapping[str, object], role: str, item: str) -> ShovelEnd:
     texts = tuple(each for each in listed if isinstance(each, str))
     if not texts or len(texts) < len(listed):
         raise LineError(item, f"its {role}-uri is no URI and no list of them")
+    if value.get(f"{role}-protocol") == AMQP_1_0:
+        address = value.get(f"{role}-address")
+        if not isinstance(address, str) or not address:
+            raise LineError(item, f"its {role}-address is no text")
+        return _addressed(texts, address)
     queue, exchange, key = (
         value.get(f"{role}-{each}") for each in ("queue", "exchange", "exchange-key")
     )
@@ -107,6 +132,18 @@ def _end(value: Mapping[str, object], role: str, item: str) -> ShovelEnd:
         exchange if isinstance(exchange, str) else "",
         key if isinstance(key, str) else None,
     )
+
+
+def _addressed(uris: tuple[str, ...], address: str) -> ShovelEnd:
+    """Return an end of AMQP 1.0."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        return ShovelEnd(uris, address, "", None, OTHER_PRODUCT)
+    parts = {name: unquote(text) for name, text in found.groupdict().items() if text is not None}
+    exchange, key = parts.get("exchange", ""), parts.get("key")
+    if "topic" in parts:
+        exchange, key = TOPICS, parts["topic"]
+    return ShovelEnd(uris, parts.get("queue", ""), exchange, key, "rabbitmq-4")
 
 
 def _number(value: Mapping[str, object], key: str, default: int) -> int:

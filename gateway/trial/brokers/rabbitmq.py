@@ -17,6 +17,7 @@ from gateway.trial.brokers.listening import free_port, start_process, wait_until
 
 PROGRAM = "rabbitmq-server"
 FOLDER = "/usr/lib/rabbitmq/bin"  # of Debian, whose program in /usr/sbin changes the user
+AMQP_VERSION = 4  # the first one whose main protocol is AMQP 1.0
 START_TIMEOUT = 120.0  # seconds; Erlang starts slowly on a busy machine
 # By default the server's threads sleep at once instead of looking for work a moment longer. Its
 # start then has 7 seconds instead of 3, and three times the system time.
@@ -33,6 +34,18 @@ def missing() -> str:
     if find_program() is None:
         return "no rabbitmq-server: apt-get install rabbitmq-server"
     return "" if find_spec("pika") else not_installed("pika", "rabbitmq")
+
+
+def missing_amqp() -> str:
+    """Return the reason why no server of AMQP 1.0 can be used, or an empty text."""
+    tool = find_program("rabbitmqctl")
+    if find_program() is None or tool is None:
+        return "no rabbitmq-server: apt-get install rabbitmq-server"
+    told = subprocess.run([tool, "version"], capture_output=True, text=True, check=False)  # noqa: S603
+    found = told.stdout.strip()
+    major = found.partition(".")[0]
+    is_new = major.isdecimal() and int(major) >= AMQP_VERSION
+    return "" if is_new else f"rabbitmq-server {found} speaks AMQP 1.0 only from 4.0 on"
 
 
 class RabbitmqNode:

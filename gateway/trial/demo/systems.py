@@ -96,6 +96,10 @@ def _rabbitmq(stack: ExitStack, folder: Path) -> Environment:
     return {"DEMO_RABBITMQ_URL": stack.enter_context(rabbitmq.running(folder))}
 
 
+def _amqp(stack: ExitStack, folder: Path) -> Environment:
+    return {"DEMO_AMQP_URL": stack.enter_context(rabbitmq.running(folder))}
+
+
 def _why_no_jms() -> str:
     return activemq.missing() or ("" if find_spec("jpype") else not_installed("jpype", "jms"))
 
@@ -111,4 +115,5 @@ SYSTEMS = (
     DemoSystem("solace", "40-solace.yaml", _smf, {"trades": is_order}, _why_no_smf),
     DemoSystem("nats", "50-nats.yaml", _nats, {"stream": is_of_the_plant}, nats.missing),
     DemoSystem("rabbitmq", "60-rabbitmq.yaml", _rabbitmq, {"shipping": is_order}, rabbitmq.missing),
+    DemoSystem("amqp", "70-amqp.yaml", _amqp, {"gauges": is_reading}, rabbitmq.missing_amqp),
 )

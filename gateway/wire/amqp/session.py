@@ -73,6 +73,7 @@ class Receiver(Link):
     arrived: Callable[[int, bytes, int], None] = lambda _number, _data, _size: None
     starving: Callable[[], None] = lambda: None  # a message has begun, and the window is used up
     max_size: int = 0
+    source: Described | None = None  # as the peer has it
     delivery: int | None = None  # the one whose frames come
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
@@ -188,6 +189,7 @@ class Session:
         link.max_message = attach.max_message_size or 0
         if isinstance(link, Receiver):
             link.delivery_count = attach.initial_delivery_count or 0
+            link.source = attach.source
         if (attach.source if of_sender else attach.target) is not None:  # else it is refused
             link.is_attached = True
             link.attached()

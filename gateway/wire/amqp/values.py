@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -182,6 +181,8 @@ _READERS: Final[Mapping[int, _Read]] = {
     0xE0: _array(1), 0xF0: _array(4),
 }  # fmt: skip
 
+STRINGS: Final = frozenset({0xA1, 0xB1})  # codes of a text
+
 NULL: Final = b"\x40"
 TRUE: Final = b"\x41"
 FALSE: Final = b"\x42"
@@ -293,7 +294,7 @@ def encode_value(value: object, depth: int = 0) -> bytes:  # noqa: C901, PLR0911
             return struct.pack(">Bb", 0x55, value) if narrow else struct.pack(">Bq", 0x81, value)
         case int() if 0 <= value < 2 * _INT64:
             return ulong(value)
-        case float() if isfinite(value):  # Erlang has no others
+        case float():
             return struct.pack(">Bd", 0x82, value)
         case str():
             return string(value)

@@ -8,6 +8,8 @@ import pytest
 
 from gateway.endpoints.base import Sink
 from gateway.endpoints.registry import make_sink
+from gateway.endpoints.sent_messages import SendWindow, SentBatch
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
@@ -158,3 +160,18 @@ def test_a_cluster_that_lets_nobody_write_idempotently_ends_the_producer_with_it
     sink = make_sink(mock.settings, instance="r")
     with opened(sink), pytest.raises(NotConnectedError, match="Cluster authorization failed"):
         send_until_it_ends(sink)
+
+
+def test_acceptances_and_refusals_may_come_together() -> None:
+    from gateway.endpoints.kafka.producer import Record, Report  # noqa: PLC0415  # the driver is there
+    from gateway.endpoints.kafka.sink import KafkaSink  # noqa: PLC0415  # as above
+
+    window: SendWindow[Record] = SendWindow(10)
+    answer, record = Answer(), Record("t", None, b"", [], 0, 0)
+    written = [(position, record) for position in range(3)]
+    window.send(SentBatch(3, answer), written, lambda: None, lambda _numbers: None)
+    refused = KafkaError(KafkaError.INVALID_RECORD)
+    reports = [Report(1, 0, None), Report(2, 0, refused), Report(3, 0, None)]
+    KafkaSink(KafkaSettings())._take_reports(None, window, reports)  # type: ignore[arg-type]  # noqa: SLF001  # it asks no producer
+
+    assert [each.rule for each in answer.wait()] == ["", "refused", ""]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.check.examine import examine
+from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.errors import GatewayError
 from gateway.imports.document import Document, render
@@ -105,7 +106,13 @@ def test_a_shovel_becomes_a_route(
 
 
 REFUSED = [
-    pytest.param({"src-protocol": "amqp10"}, "its src-protocol is not amqp091", id="amqp-1.0"),
+    pytest.param({"src-protocol": "mqtt"}, "is none of amqp091, local, amqp10", id="protocol"),
+    pytest.param({"src-protocol": "amqp10"}, "its src-address is no text", id="no-address"),
+    pytest.param(
+        {"dest-protocol": "amqp10", "dest-address": "/exchanges/e"},
+        "write `queue: in` at the endpoint",
+        id="exchange-of-1.0-without-a-key",
+    ),
     pytest.param({"dest-uri": []}, "its dest-uri is no URI", id="no-uri"),
     pytest.param({"dest-uri": "http://h/x"}, "does not read amqp://HOST", id="other-uri"),
     pytest.param({"dest-uri": "amqp://h:70000"}, "a port is above", id="port"),
@@ -178,16 +185,46 @@ def test_a_uri_becomes_an_address(tmp_path: Path, uri: str, url: str) -> None:
     assert settings_of(configuration, "s-source", RabbitmqSettings).url == url
 
 
+ADDRESSES = [
+    pytest.param("/queues/a%2Fb", "rabbitmq-4", "queue:a/b", "amq.topic", id="queue"),
+    pytest.param("/queue/q", "rabbitmq-4", "queue:q", "amq.topic", id="queue-of-version-1"),
+    pytest.param("/amq/queue/q", "rabbitmq-4", "queue:q", "amq.topic", id="declared-queue"),
+    pytest.param("/exchanges/e/a.b", "rabbitmq-4", "a.b", "e", id="exchange"),
+    pytest.param("/topic/a.b", "rabbitmq-4", "a.b", "amq.topic", id="topic"),
+    pytest.param("orders", "artemis", "queue:orders", "amq.topic", id="other-product"),
+]
+
+
+@pytest.mark.parametrize(("address", "known", "template", "exchange"), ADDRESSES)
+def test_an_end_of_amqp_1_0_becomes_an_endpoint_of_it(
+    tmp_path: Path, address: str, known: str, template: str, exchange: str
+) -> None:
+    value = {**ENDS, "dest-protocol": "amqp10", "dest-address": address,
+             "dest-uri": "amqps://u:p@h:5671?hostname=vhost:plant&sasl=plain"}  # fmt: skip
+    document = imported(value)
+
+    configuration = loaded(document, tmp_path)
+    target = settings_of(configuration, "s-target", AmqpSettings)
+    assert (target.known, target.exchange) == (known, exchange)
+    assert target.url == "amqps://h:5671/plant"
+    assert [each.targets[0].template for each in document.live_routes] == [template]
+    assert settings_of(configuration, "s-source", RabbitmqSettings).url == "amqp://localhost/"
+    assert ("does not tell the product" in render(document)) == (known == "artemis")
+    assert lost(document) == []
+
+
 JSON = st.recursive(
     st.one_of(st.none(), st.integers(0, 70_000), st.sampled_from(
-        ["amqp://", "amqps://u:p@h/v", "q", "a.*.#", "never", "shovel", "{x}", "${env:X}", ""]
+        ["amqp://", "amqps://u:p@h/v", "amqp10", "/queues/%2F", "/topic/a.{b", "q",
+         "a.*.#", "never", "shovel", "{x}", "${env:X}", ""]
     )),
     lambda inner: st.lists(inner, max_size=2),
     max_leaves=4,
 )  # fmt: skip
 VALUE = st.dictionaries(
     st.sampled_from([*ENDS, "src-exchange", "src-exchange-key", "dest-exchange", "delete-after",
-                     "dest-exchange-key", "src-protocol", "prefetch-count"]),
+                     "dest-exchange-key", "src-protocol", "dest-protocol", "src-address",
+                     "dest-address", "prefetch-count"]),
     JSON,
 )  # fmt: skip
 

@@ -22,8 +22,10 @@ def shape(line: str) -> str:
 
 
 def test_the_demo_ends_with_a_clean_night_as_the_readme_shows(tmp_path: Path) -> None:
-    if why := " ".join(each.why_missing() for each in SYSTEMS).strip():
-        pytest.skip(why)
+    missing = {each.name: why for each in SYSTEMS if (why := each.why_missing())}
+    if {*missing} - {"amqp"}:  # few machines have a RabbitMQ 4
+        pytest.skip(" ".join(missing.values()))
+    systems = ", ".join(each.name for each in SYSTEMS if each.name not in missing)
     command = [sys.executable, "-m", "gateway", "demo", "--messages", "1000"]
     done = subprocess.run(  # noqa: S603  # our own command
         [*command, "--archive", str(tmp_path / "archive")],
@@ -31,7 +33,7 @@ def test_the_demo_ends_with_a_clean_night_as_the_readme_shows(tmp_path: Path) ->
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "<-> ems, yami4, jms, solace, nats, rabbitmq ─" in done.stdout
+    assert f"<-> {systems} ─" in done.stdout
     path = done.stdout.partition("one message over both gateways")[2].partition("\n\n")[0]
     assert sorted(line.split()[:3] for line in path.strip().splitlines()[1:]) == [
         [gateway, f"{topic}-{way}", leg]
