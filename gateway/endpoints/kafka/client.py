@@ -185,8 +185,15 @@ def consumer_options(
     }
 
 
-def connect(client: Any, settings: KafkaSettings, faults: ClientFaults) -> Any:  # noqa: ANN401  # the driver's
+def connect(
+    client: Any,  # noqa: ANN401  # the driver's
+    settings: KafkaSettings,
+    faults: ClientFaults,
+    is_closed: Callable[[], bool] = lambda: False,
+) -> Any:  # noqa: ANN401  # the driver's
     """Wait until a client knows its cluster; return the library's `ClusterMetadata`.
+
+    Another thread ends the wait where it makes `is_closed` true.
 
     Raises:
         NotConnectedError: no server answers.
@@ -202,6 +209,8 @@ def connect(client: Any, settings: KafkaSettings, faults: ClientFaults) -> Any: 
         found = fatal or faults.last or failure
         if fatal or faults.lost is not None or found.code() in _REFUSALS:
             raise refusal(settings, found)
+        if is_closed():
+            raise NotConnectedError(f"{settings.name}: was closed while it connected")
         if monotonic() > until:
             if faults.last is not None:
                 raise refusal(settings, found)
