@@ -171,6 +171,7 @@ class KafkaProducer:
             with suppress(KafkaException):
                 self.client.purge(blocking=False)
             self.client = None
+            self.topics.end()
 
     def _serve(self) -> None:
         next_look = monotonic() + CHECK_INTERVAL

@@ -82,12 +82,17 @@ class TopicBook:
         list_topics: Callable[..., Any],
     ) -> None:
         """`list_topics` is that of a client with a connection."""
-        self._settings, self._instance, self._list = settings, instance, list_topics
+        self._settings, self._instance = settings, instance
+        self._list: Callable[..., Any] | None = list_topics
         self._lock = Lock()
         # until when an answer counts, and the answer
         self._known: LimitedCache[str, tuple[float, TopicAnswer]] = LimitedCache(MAX_CACHED)
         self._admin: Any = None
         self._tells_limits = True
+
+    def end(self) -> None:
+        """Release the clients: their threads and sockets end with them."""
+        self._list = self._admin = None
 
     def forget(self, topic: str) -> None:
         """Ask about a topic again at its next message."""
@@ -129,8 +134,10 @@ class TopicBook:
 
     def _ask(self, topic: str = "") -> Any:  # noqa: ANN401  # the driver's
         asked = {"topic": topic} if topic else {}
+        if (ask := self._list) is None:
+            raise NotConnectedError(f"{self._settings.name}: not connected")
         try:
-            return self._list(timeout=self._settings.answer_timeout, **asked)
+            return ask(timeout=self._settings.answer_timeout, **asked)
         except KafkaException as error:
             raise refusal(self._settings, error.args[0]) from error
 

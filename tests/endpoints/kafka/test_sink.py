@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
 from tests.brokers.kafka_server import KafkaServer
 from tests.endpoints.exchange import Answer, opened, reopen, send
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 HEADERS = Headers(
     priority=3,
@@ -257,6 +259,23 @@ def test_a_silent_server_ends_the_connection(
                 sink.send([], Answer())
         finally:
             kafka_server.thaw()
+
+
+def test_a_closed_sink_leaves_no_thread(settings: KafkaSettings) -> None:
+    sink = make_sink(settings, instance="r")
+    gc.disable()  # the library's threads end with its client, and not with the next collection
+    try:
+        before = threads()
+        for _ in range(3):
+            with opened(sink):
+                assert send(sink, say(1)) == [ACCEPTED]
+        until(lambda: threads() <= before, "threads of the library are left")
+    finally:
+        gc.enable()
+
+
+def threads() -> int:
+    return len([*Path("/proc/self/task").iterdir()])
 
 
 @pytest.mark.parametrize(
