@@ -58,7 +58,7 @@ from gateway.endpoints.kafka.partitions import (
 from gateway.endpoints.kafka.positions import Partition, PartitionPlace, find_places, forget_deleted
 from gateway.endpoints.kafka.wanted import SubscribedTopics
 from gateway.endpoints.made import Made
-from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
 from gateway.endpoints.source_memory import NO_TEXTS, read_texts
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import (
@@ -100,7 +100,7 @@ class KafkaIntake:
 
     def __init__(self, wanted: SubscribedTopics) -> None:
         self._wanted, self._settings = wanted, wanted.settings
-        self.queue: ReceivedMessages[PartitionPlace] = ReceivedMessages(
+        self.queue: ReceiptQueue[PartitionPlace] = ReceiptQueue(
             self._settings.receive_window_bytes, self._confirm
         )
         self.address = self._cluster = ""
