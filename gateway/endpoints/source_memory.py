@@ -152,6 +152,18 @@ class SourceMemory:
             self._positions.append(Position(self, fact, ahead))
             return self._positions[-1]
 
+    def positions_of(self, prefix: str) -> list[str]:
+        """Return the facts that keep positions and begin with `prefix`."""
+        with self._lock:
+            return [each for each in self._loaded() if each.startswith(prefix)]
+
+    def forget_position(self, fact: str) -> None:
+        """Forget a position of which nothing can be read any more."""
+        with self._lock:
+            self._positions = [each for each in self._positions if each.fact != fact]
+            if self._loaded().pop(fact, None) is not None:
+                self._save()
+
     def write_late(self, *, quiet: bool) -> None:
         """Write the positions that are behind; exactly when the source is `quiet`."""
         for each in self._positions:

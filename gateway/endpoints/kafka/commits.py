@@ -17,7 +17,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from gateway.endpoints.kafka.positions import Place, claim_of
+from gateway.endpoints.kafka.positions import PartitionPlace, claim_of
 from gateway.endpoints.source_memory import SourceMemory
 
 
@@ -27,10 +27,10 @@ class Commits:
     def __init__(self, memory: SourceMemory) -> None:
         self._memory = memory
         self._lock = Lock()
-        self._settled: dict[Place, int] = {}
-        self._asked: dict[Place, int] = {}
+        self._settled: dict[PartitionPlace, int] = {}
+        self._asked: dict[PartitionPlace, int] = {}
 
-    def settle(self, ends: Mapping[Place, int]) -> None:
+    def settle(self, ends: Mapping[PartitionPlace, int]) -> None:
         """Note the last settled offset of some partitions. From any thread."""
         for place, offset in ends.items():
             place.position.settle(offset)
@@ -60,7 +60,7 @@ class Commits:
             with suppress(KafkaException):
                 self.claim(consumer, offsets)
 
-    def claim(self, consumer: Any, offsets: Mapping[Place, int]) -> None:  # noqa: ANN401  # as above
+    def claim(self, consumer: Any, offsets: Mapping[PartitionPlace, int]) -> None:  # noqa: ANN401  # as above
         """Commit these offsets, and wait for the answer.
 
         Raises:
@@ -70,12 +70,12 @@ class Commits:
             if each.error is not None:
                 raise KafkaException(each.error)
 
-    def _take(self) -> dict[Place, int]:
+    def _take(self) -> dict[PartitionPlace, int]:
         with self._lock:
             settled, self._settled = self._settled, {}
         return settled
 
-    def _partitions(self, offsets: Mapping[Place, int]) -> list[TopicPartition]:
+    def _partitions(self, offsets: Mapping[PartitionPlace, int]) -> list[TopicPartition]:
         claim = claim_of(self._memory)
         return [
             TopicPartition(place.topic, place.number, offset, claim)

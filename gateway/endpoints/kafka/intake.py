@@ -17,7 +17,7 @@ partitions at once, and the servers end an earlier member of that name.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 from contextlib import suppress
@@ -48,9 +48,15 @@ from gateway.endpoints.kafka.client import (
 from gateway.endpoints.kafka.commits import Commits
 from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader
 from gateway.endpoints.kafka.names import INTERNAL, name_of
-from gateway.endpoints.kafka.partitions import ask_ids, ask_states, id_of
-from gateway.endpoints.kafka.positions import Place, find_places
-from gateway.endpoints.kafka.wanted import WantedTopics
+from gateway.endpoints.kafka.partitions import (
+    ask_ids,
+    ask_partitions,
+    ask_states,
+    id_of,
+    partitions_of,
+)
+from gateway.endpoints.kafka.positions import Partition, PartitionPlace, find_places, forget_deleted
+from gateway.endpoints.kafka.wanted import SubscribedTopics
 from gateway.endpoints.made import Made
 from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
 from gateway.endpoints.source_memory import NO_TEXTS, read_texts
@@ -81,34 +87,33 @@ LOST: Final = "the servers gave its partitions to another member of the group"
 MADE_AGAIN: Final = "somebody made a topic again"
 _CREATED: Final = 1  # the producer's time, not that of the server
 
-KafkaMessage: TypeAlias = ReceivedMessage[Place]
+KafkaMessage: TypeAlias = ReceivedMessage[PartitionPlace]
 
 
 class KafkaIntake:
     """An intake (`endpoints.source_shell`) of the topics `wanted`.
 
-    Thread-safe: its thread owns the client, and adds arrivals; the queue guards them, and
-    self._lock what is settled.
+    Thread-safe: its thread owns the client, and adds arrivals; the queue guards them.
     """
 
     ended = True  # the servers keep what is not taken in
 
-    def __init__(self, wanted: WantedTopics) -> None:
+    def __init__(self, wanted: SubscribedTopics) -> None:
         self._wanted, self._settings = wanted, wanted.settings
-        self.queue: ReceiptQueue[Place] = ReceiptQueue(
+        self.queue: ReceiptQueue[PartitionPlace] = ReceiptQueue(
             self._settings.receive_window_bytes, self._confirm
         )
-        self.address = ""
+        self.address = self._cluster = ""
         self._faults = ClientFaults(self._settings.name, self._end_for)
         self._headers = RecordHeaderReader()
         self._has_header_names = self._settings.names == "header"
         self._joined: Future[None] = Future()
         self._commits = Commits(wanted.memory)
         self._ids: dict[str, str] = {}  # of the topics of its partitions
-        self._places: dict[tuple[str, int], Place] = {}
+        self._places: dict[Partition, PartitionPlace] = {}
+        self._read_all: set[Partition] = set()  # at the last count
         self._is_paused = False
         self._count_at = self._look_at = 0.0  # monotonic
-        self._consumer: Any = None
         self._admin: Any = None
         self._thread: Thread | None = None
 
@@ -123,23 +128,20 @@ class KafkaIntake:
             "topic.blacklist": INTERNAL,
             "on_commit": lambda error, _partitions: self._commits.answered(error),
         }
+        options = consumer_options(settings, wanted.instance, self._faults) | own
         try:
-            consumer = self._consumer = Consumer(
-                consumer_options(settings, wanted.instance, self._faults) | own
-            )
+            consumer = Consumer(options)
             self._admin = AdminClient(client_options(settings, wanted.instance, self._faults))
         except KafkaException as error:
-            raise EndpointError(f"{settings.name}: {first_line(error)}") from error
-        metadata = connect(consumer, settings, self._faults)
-        self.address = address_of(metadata)
-        self._cluster = str(metadata.cluster_id or "")
-        consumer.subscribe(
-            [*wanted.topics],
-            on_assign=self._assigned,
-            on_revoke=self._revoked,
-            on_lost=self._taken_away,
-        )
-        self._thread = Thread(target=self._run, name=f"kafka-{settings.name}", daemon=True)
+            raise EndpointError(f"{settings.name}: {error.args[0].str()}") from error
+        try:
+            self._join(consumer)
+        except BaseException:
+            consumer.close()
+            self._admin = None  # its threads and sockets end with it, and a callback leads here
+            raise
+        name = f"{settings.name}-kafka"
+        self._thread = Thread(target=self._run, args=(consumer,), name=name, daemon=True)
         self._thread.start()
         patience = settings.connect_timeout + settings.session_timeout
         try:
@@ -147,6 +149,23 @@ class KafkaIntake:
         except NoAnswer:
             reason = f"group {wanted.group!r} gives no partitions within {patience:g} s"
             raise NotConnectedError(f"{settings.name}: {reason}") from None
+
+    def _join(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+        """Connect, and ask the group for partitions."""
+        faults, queue = self._faults, self.queue
+        cluster = connect(consumer, self._settings, faults, lambda: queue.failure is not None)
+        self.address = address_of(cluster)
+        self._cluster = str(cluster.cluster_id or "")
+        self._forget(partitions_of(cluster))
+        if not self._wanted.selects(cluster.topics):  # the library joins no group without a topic
+            self._wanted.memory.put(BEGAN, sorted(self._wanted.topics))
+            self._joined.set_result(None)
+        consumer.subscribe(
+            [*self._wanted.topics],
+            on_assign=self._assigned,
+            on_revoke=self._revoked,
+            on_lost=self._taken_away,
+        )
 
     def receive(self, timeout: float) -> Batch | None:
         return self.queue.receive(timeout)
@@ -159,8 +178,6 @@ class KafkaIntake:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(CLOSE)
-        elif self._consumer is not None and not self.address:
-            self._consumer.close()
 
     def _end(self, failure: GatewayError) -> None:
         """End this connection; its thread commits what is settled, and leaves."""
@@ -176,20 +193,25 @@ class KafkaIntake:
         else:
             self._end(refusal(self._settings, error))
 
-    def _run(self) -> None:
+    def _run(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
         """Read until the end; this thread alone uses the client."""
-        consumer = self._consumer
         try:
             while self.queue.failure is None:
                 self._read(consumer)
         except Exception as error:  # of the library
             log.debug("%s: the client failed", self._settings.name, exc_info=True)
             self._end(NotConnectedError(f"{self._settings.name}: {first_line(error)}"))
+        self._leave(consumer)
+
+    def _leave(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+        """Commit what is settled, then leave the group: the next member begins behind it."""
         if self._faults.lost is None:
-            self._commits.finish(consumer)
-            consumer.unsubscribe()  # a member with a name of its own leaves in no other way
-            consumer.poll(POLL)
+            with suppress(KafkaException):  # of a client at its end
+                self._commits.finish(consumer)
+                consumer.unsubscribe()  # a member with a name of its own leaves in no other way
+                consumer.poll(POLL)
         consumer.close()
+        self._admin = None
 
     def _read(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
         """Take what has come where there is room; else only answer to the group."""
@@ -218,27 +240,30 @@ class KafkaIntake:
     def _take(self, found: Iterable[Any]) -> None:
         """Put what has come into the queue."""
         arrivals: list[KafkaMessage] = []
+        ends: dict[PartitionPlace, int] = {}
         for each in found:
             if (error := each.error()) is not None:
                 self._refused(error, each.topic())
                 continue
             place = self._places.get((each.topic(), each.partition()))
             if place is not None:
-                arrivals.append(self._arrival(each, place))
+                arrivals.append(arrival := self._arrival(each, place))
+                ends[place] = arrival.number
         if arrivals:
+            for place, offset in ends.items():
+                place.position.received(offset)
             continuity = self._wanted.continuity
             continuity.heard = continuity.clock()
             self.queue.put(arrivals)
 
-    def _arrival(self, record: Any, place: Place) -> KafkaMessage:  # noqa: ANN401  # the driver's
+    def _arrival(self, record: Any, place: PartitionPlace) -> KafkaMessage:  # noqa: ANN401  # the driver's
         offset = record.offset()
         kind, milliseconds = record.timestamp()
-        was_seen = place.position.received(offset)
         identity = place.identity(offset, milliseconds)
         headers, proof, claimed = self._headers.read(
             record.headers(),
             milliseconds if kind == _CREATED else None,
-            redelivered=was_seen,
+            redelivered=offset <= place.position.seen,
             source_id=identity,
         )
         name = claimed if claimed and self._has_header_names else name_of(place.topic, record.key())
@@ -261,8 +286,10 @@ class KafkaIntake:
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401  # the driver's
         """Find the places in the partitions that the group gives, and claim them."""
-        wanted, places = self._wanted, list[Place]()
+        wanted, places = self._wanted, list[PartitionPlace]()
         try:
+            if self.queue.failure is None:
+                self._forget(ask_partitions(self._admin, self._settings.answer_timeout))
             if partitions and self.queue.failure is None:
                 places = self._find_places(consumer, partitions)
                 self._commits.claim(consumer, {each: each.first for each in places})
@@ -278,7 +305,7 @@ class KafkaIntake:
             wanted.continuity.retention = Retention.NEW if skips else Retention.KEPT
             self._joined.set_result(None)
 
-    def _find_places(self, consumer: Any, partitions: Sequence[Any]) -> list[Place]:  # noqa: ANN401  # the driver's
+    def _find_places(self, consumer: Any, partitions: Sequence[Any]) -> list[PartitionPlace]:  # noqa: ANN401  # the driver's
         settings, memory = self._settings, self._wanted.memory
         topics = {each.topic for each in partitions}
         self._ids = ask_ids(self._admin, topics, settings.answer_timeout)
@@ -288,6 +315,9 @@ class KafkaIntake:
         if all(each.committed < 0 for each in states):
             memory.note_made(Made("group", self._wanted.group, settings.broker_key))
         return find_places(states, self._cluster, memory, self._wanted.continuity)
+
+    def _forget(self, there: Container[Partition]) -> None:
+        forget_deleted(there, self._read_all, self._wanted.memory, self._wanted.continuity)
 
     def _revoked(self, consumer: Any, _partitions: Sequence[Any]) -> None:  # noqa: ANN401  # the driver's
         """Wait for what is in flight, then commit: the next member begins behind it."""
@@ -309,14 +339,15 @@ class KafkaIntake:
     def _look(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
         """Count what waits; now and then ask whether a topic was made again."""
         now = monotonic()
-        if now < self._count_at:
+        if now < self._count_at or not self._places:
             return
         self._count_at = now + COUNT
-        backlog = 0
+        waiting: dict[Partition, int] = {}
         for key, place in self._places.items():
             _, end = consumer.get_watermark_offsets(TopicPartition(*key), cached=True)
-            backlog += max(0, end - place.position.settled - 1)
-        self._wanted.backlog = backlog
+            waiting[key] = max(0, max(end, place.end) - place.position.settled - 1)
+        self._wanted.backlog = sum(waiting.values())
+        self._read_all = {key for key, each in waiting.items() if not each}
         if now >= self._look_at and any(self._ids.values()):
             self._look_at = now + LOOK
             known = self._ids

@@ -54,6 +54,20 @@ def ask_states(
     ]
 
 
+def ask_partitions(admin: Any, timeout: float) -> set[tuple[str, int]]:  # noqa: ANN401  # the driver's
+    """Return each partition of the cluster. Raises as `ask_states` does.
+
+    Within a callback of a consumer that consumer itself must not be asked: the library aborts.
+    """
+    return partitions_of(admin.list_topics(timeout=timeout))
+
+
+def partitions_of(cluster: Any) -> set[tuple[str, int]]:  # noqa: ANN401  # the driver's
+    """Return each partition that the servers have told of."""
+    found = cluster.topics
+    return {(topic, number) for topic, each in found.items() for number in each.partitions}
+
+
 def ask_ids(admin: Any, topics: Iterable[str], timeout: float) -> dict[str, str]:  # noqa: ANN401  # the driver's
     """Return the id of each topic; empty where the server has none. Raises as `ask_states` does."""
     found = admin.describe_topics(TopicCollection([*topics]), request_timeout=timeout)

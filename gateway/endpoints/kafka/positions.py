@@ -14,21 +14,26 @@ a report: a topic that was made again, or lost its end, is read from its first m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.source_memory import Position, SourceMemory, read_text
 
 AHEAD: Final = 10_000  # messages that may be received before the memory of them is written again
+_FACT: Final = "partition "
 CLAIM: Final = "claim"  # a fact
 DROPPED: Final = "the topic's retention removed messages before they were read"
+DELETED: Final = "the topic was deleted: what had not been read of it is gone"
 MADE_AGAIN: Final = "the topic was made again: what had not been read of the earlier one is gone"
 LOST_END: Final = (
     "the topic was made again, or lost its end: the position is behind its last message"
 )
+
+
+Partition: TypeAlias = tuple[str, int]  # topic and number
 
 
 class PartitionState(NamedTuple):
@@ -48,16 +53,17 @@ class PartitionState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class PartitionPlace:
     """The place of a source in one partition, as long as it is assigned.
 
-    `first` is the offset at which it begins. `skips` tells whether `start` left out messages that
-    are there.
+    `first` is the offset at which it begins, `end` the end of the partition then. `skips` tells
+    whether `start` left out messages that are there.
     """
 
     topic: str
     number: int
     first: int
+    end: int
     skips: bool
     position: Position
     prefix: str  # of the identities
@@ -82,7 +88,7 @@ def claim_of(memory: SourceMemory) -> str:
 
 def find_places(
     states: Sequence[PartitionState], cluster: str, memory: SourceMemory, continuity: Continuity
-) -> list[Place]:
+) -> list[PartitionPlace]:
     """Return the place of a source in each partition, and report what was lost before it."""
     claim = claim_of(memory)
     with memory.written_together():
@@ -91,11 +97,12 @@ def find_places(
 
 def _find_place(
     state: PartitionState, cluster: str, claim: str, memory: SourceMemory, continuity: Continuity
-) -> Place:
-    position = memory.position(f"partition {state.topic} {state.number}", AHEAD)
+) -> PartitionPlace:
+    position = memory.position(_fact(state.topic, state.number), AHEAD)
     position.begin()
     last, has_commit = state.high - 1, state.committed >= 0
-    is_doubtful = not position.is_known or (has_commit and state.claim != claim)
+    is_ours = state.claim == claim and position.proof != ""
+    is_doubtful = not position.is_known or (has_commit and not is_ours)
     seen = last if is_doubtful else min(position.seen, last)
     first, skips = state.start, state.start > state.low
     if has_commit or position.settled >= 0:
@@ -115,4 +122,29 @@ def _find_place(
     position.begin_anew(proof, seen)
     position.settle(first - 1)
     prefix = f"kafka {cluster} {state.topic_id or state.topic} {state.number}"
-    return Place(state.topic, state.number, first, skips, position, prefix, bool(state.topic_id))
+    return PartitionPlace(
+        state.topic, state.number, first, state.high, skips, position, prefix, bool(state.topic_id)
+    )
+
+
+def forget_deleted(
+    there: Container[Partition],
+    read: Container[Partition],
+    memory: SourceMemory,
+    continuity: Continuity,
+) -> None:
+    """Forget the partitions that are not `there` any more.
+
+    A loss is reported unless they are in `read`: each message had been settled.
+    """
+    for fact in memory.positions_of(_FACT):
+        topic, _, number = fact.removeprefix(_FACT).rpartition(" ")
+        partition = topic, int(number)
+        if partition not in there:
+            memory.forget_position(fact)
+            if partition not in read:
+                continuity.report_loss(DELETED)
+
+
+def _fact(topic: str, number: int) -> str:
+    return f"{_FACT}{topic} {number}"

@@ -8,7 +8,8 @@ backlog     messages that are not settled yet, as far as the servers have told
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gateway.endpoints.continuity import Continuity, Retention
@@ -17,7 +18,7 @@ from gateway.endpoints.source_memory import SourceMemory
 
 
 @dataclass(slots=True)
-class WantedTopics:
+class SubscribedTopics:
     """The topics of a source: names, and regular expressions that begin with `^`.
 
     Mutable: one connection at a time uses it.
@@ -30,6 +31,14 @@ class WantedTopics:
     continuity: Continuity = field(default_factory=lambda: Continuity(Retention.KEPT))
     absent: set[str] = field(default_factory=set)
     backlog: int | None = None
+
+    def selects(self, topics: Iterable[str]) -> bool:
+        """Return whether one of these topics is wanted."""
+        return any(
+            re.fullmatch(each, topic) if each.startswith("^") else each == topic
+            for topic in topics
+            for each in self.topics
+        )
 
     @property
     def group(self) -> str:

@@ -9,12 +9,14 @@ import pytest
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kafka.positions import (
     CLAIM,
+    DELETED,
     DROPPED,
     LOST_END,
     MADE_AGAIN,
+    PartitionPlace,
     PartitionState,
-    Place,
     find_places,
+    forget_deleted,
 )
 from gateway.endpoints.source_memory import SourceMemory
 from tests.endpoints.kafka.stores import Store
@@ -35,7 +37,7 @@ def remembered(settled: int, seen: int, proof: str = "cluster id-1") -> Store:
 
 def found(
     store: Store, state: PartitionState, cluster: str = "cluster"
-) -> tuple[Place, list[tuple[str, int | None]]]:
+) -> tuple[PartitionPlace, list[tuple[str, int | None]]]:
     continuity = Continuity(Retention.KEPT)
     [place] = find_places([state], cluster, memory_of(store), continuity)
     return place, [(each.reason, each.messages) for each in continuity.take_losses()]
@@ -147,3 +149,21 @@ def test_a_member_marks_what_another_one_may_have_read_after_its_own_crash() -> 
     place, _ = found(store, state(50, OWN))
 
     assert place.position.seen == 99
+
+
+def test_a_deleted_topic_is_forgotten_and_a_loss_unless_all_of_it_had_been_read() -> None:
+    store = Store(
+        {CLAIM: OWN, **{f"partition {t}": ["cluster ", 9, 9] for t in ("a 0", "a 1", "b 0")}}
+    )
+    memory, continuity = memory_of(store), Continuity(Retention.KEPT)
+
+    forget_deleted({("a", 0)}, {("b", 0)}, memory, continuity)
+
+    assert store.facts == {CLAIM: OWN, "partition a 0": ["cluster ", 9, 9]}
+    assert [each.reason for each in continuity.take_losses()] == [DELETED]
+
+
+def test_a_forgotten_partition_with_a_commit_is_in_doubt() -> None:
+    place, losses = found(Store({CLAIM: OWN}), state(50))
+
+    assert (place.first, place.position.seen, losses) == (50, 99, [])

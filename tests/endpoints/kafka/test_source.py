@@ -6,14 +6,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from time import monotonic
 
 import pytest
 
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.kafka import intake as kafka_intake
-from gateway.endpoints.kafka.positions import DROPPED, LOST_END
+from gateway.endpoints.kafka.positions import DELETED, DROPPED, LOST_END
 from gateway.endpoints.settings.kafka import KafkaSettings
+from gateway.endpoints.source_shell import SourceShell
 from gateway.errors import NotConnectedError, TakenOverError
 from gateway.model.outcome import ACCEPTED, RETRY
 from tests.brokers.kafka_server import KafkaServer
@@ -40,6 +42,7 @@ GROUP = "gateway-kafka-r"
 @pytest.fixture
 def records(kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> Records:
     monkeypatch.setattr(kafka_intake, "REFRESH", 0.2)
+    monkeypatch.setattr(kafka_intake, "COUNT", 0.0)
     monkeypatch.setattr(kafka_intake, "HEARTBEAT", 0.2)  # noida-db waits half a second for it
     return Records(kafka_server.url)
 
@@ -322,6 +325,40 @@ def test_a_topic_that_was_made_again_is_read_from_its_first_message(records: Rec
     assert losses(source) == [(LOST_END, None)]
 
 
+def test_a_topic_that_was_deleted_before_all_was_read_is_a_gap(records: Records) -> None:
+    for topic in ("plant.a", "plant.b"):
+        records.make(topic)
+        records.send(topic, range(5))
+    source = source_of(records.settings, "plant.>")
+    with opened(source):
+        settle(receive(source, 10))
+        until(lambda: source.receive(0.05) is None and source.backlog == 0)
+        records.remove("plant.a")
+        until(lambda: source.receive(0.05) is None and len(memory_facts(source)) == 1)
+        assert losses(source) == []
+    records.send("plant.b", [5])
+    records.remove("plant.b")
+    with opened(source):
+        until(lambda: source.receive(0.05) is None and not memory_facts(source))
+
+    assert losses(source) == [(DELETED, None)]
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_pattern_without_topics_waits_for_them(records: Records, start: str) -> None:
+    with reading(replace(records.settings, start=start), "plant.>") as source:
+        assert source.receive(0.05) is None
+        records.make("plant.a")
+        records.send("plant.a", range(3))
+        batches = receive(source, 3)
+
+    assert numbers(batches) == [0, 1, 2]
+
+
+def memory_facts(source: SourceShell) -> list[str]:
+    return source.memory.positions_of("partition ")
+
+
 @pytest.mark.parametrize(
     ("start", "first", "retention"),
     [
@@ -428,8 +465,7 @@ def test_a_server_that_ends_is_a_lost_connection_and_its_messages_come_behind_it
     assert marks(batches) == {False}
 
 
-def test_what_waits_is_counted(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kafka_intake, "COUNT", 0.0)
+def test_what_waits_is_counted(records: Records) -> None:
     records.make("t", 2)
     records.send("t", range(20))
     with reading(with_small_window(records.settings, 5), "t") as source:
@@ -446,3 +482,53 @@ def test_settings_of_a_source_name_its_group(records: Records) -> None:
     with reading(own, "t") as source:
         settle(receive(source, 3))
         until(lambda: source.receive(0.05) is None and records.committed("plant-r", "t") == 3)
+
+
+def test_a_close_does_not_wait_for_a_server_that_is_silent(
+    records: Records, kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_intake, "CLOSE", 0.5)
+    records.make("t")
+    records.send("t", range(5))
+    source = source_of(records.settings, "t")
+    with opened(source):
+        batches = receive(source, 5)
+        kafka_server.freeze()
+        settle(batches)
+        began = monotonic()
+        source.close()
+        assert monotonic() - began < records.settings.answer_timeout
+        kafka_server.thaw()
+        source.open()
+        records.send("t", range(5, 8))
+        while not {5, 6, 7} <= {*numbers(batches)}:
+            batches += receive(source, 1)
+
+    repeats = [
+        n for n, again in zip(numbers(batches[1:]), marked(batches[1:]), strict=True) if not again
+    ]
+    assert repeats == [5, 6, 7]
+
+
+def test_a_close_ends_an_open_that_waits_for_its_group(
+    records: Records, kafka_server: KafkaServer
+) -> None:
+    source = source_of(replace(records.settings, connect_timeout=50), "t")
+    kafka_server.freeze()
+    failures: list[Exception] = []
+
+    def open_it() -> None:
+        try:
+            source.open()
+        except NotConnectedError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=open_it)
+    thread.start()
+
+    def is_ended() -> bool:
+        source.close()  # the first one may come before there is anything to end
+        return not thread.is_alive()
+
+    until(is_ended, seconds=20)
+    assert len(failures) == 1
