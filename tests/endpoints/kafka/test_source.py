@@ -13,6 +13,7 @@ import pytest
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.kafka import intake as kafka_intake
+from gateway.endpoints.kafka.headers import TOMBSTONE
 from gateway.endpoints.kafka.positions import DELETED, DROPPED, LOST_END
 from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.source_shell import SourceShell
@@ -532,3 +533,26 @@ def test_a_close_ends_an_open_that_waits_for_its_group(
 
     until(is_ended, seconds=20)
     assert len(failures) == 1
+
+
+@pytest.mark.parametrize(("names", "expected"), [("parts", "t:k"), ("header", "plant.7:a")])
+def test_a_header_names_a_message_only_of_trusted_producers(
+    records: Records, names: str, expected: str
+) -> None:
+    records.make("t")
+    records.send("t", [0], headers={"gateway_name": b"plant.7:a"})
+    records.send("t", [1])
+    with reading(replace(records.settings, names=names), "t") as source:
+        batches = receive(source, 2)
+
+    assert [m.address for batch in batches for m in batch.messages] == [expected, "t:k"]
+
+
+def test_a_null_payload_is_a_tombstone(records: Records) -> None:
+    records.make("t")
+    records.send_null("t", b"k")
+    with reading(records.settings, "t") as source:
+        [batch] = receive(source, 1)
+
+    [message] = batch.messages
+    assert (message.payload, message.headers.properties) == (b"", {TOMBSTONE: True})
