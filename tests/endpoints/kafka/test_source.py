@@ -13,6 +13,7 @@ import pytest
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.kafka import intake as kafka_intake
+from gateway.endpoints.kafka.commits import Commits
 from gateway.endpoints.kafka.headers import TOMBSTONE
 from gateway.endpoints.kafka.positions import DELETED, DROPPED, LOST_END
 from gateway.endpoints.settings.kafka import KafkaSettings
@@ -90,6 +91,17 @@ def test_only_settled_messages_are_committed_and_the_rest_comes_again_marked(
 
     assert numbers(batches) == [*range(4, 10)]
     assert marks(batches) == {True}
+
+
+def test_a_member_commits_before_it_leaves(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Commits, "ask", lambda *_: None)  # while it reads
+    records.make("t")
+    records.send("t", range(5))
+    with reading(records.settings, "t") as source:
+        settle(receive(source, 5))
+    assert records.committed(GROUP, "t") == 5
 
 
 def test_a_stop_behind_settled_messages_repeats_none_and_doubts_none(records: Records) -> None:
