@@ -39,7 +39,9 @@ WORDS = {
     r"\bnobody has\b": "no ... has",
     r"(?<!not), too(?=[.;:]|$)": "also ..., before what it concerns",
     r"\bsays? (?:so|nothing) of\b": "",
+    r"\b(?:by|from|in|over) [^.,;:()|]{1,40} alone\b": "only by ..., only from ...",
     r"\bspelt\b": "spelled",
+    r"(?:^|[.;] )[Tt]hat of\b|[;.] those of\b": "the noun that `that` or `those` stands for",
 }
 SUSPECT = re.compile("|".join([OPENINGS.pattern, WHERE.pattern, *WORDS]))
 NO_PROSE = ("# type:", "# noqa", "#!")

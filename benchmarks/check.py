@@ -4,8 +4,8 @@
 bare sides of a path in the same run: higher is better. `cpu` is the gateway's processor time for a
 message, divided by the mean of both brokers' in the same run: lower is better. Absolute rates
 depend on the machine. The ratios of rates depend on it much less, and `cpu` least. Each figure is
-measured several times and the best one counts, because other load only makes it
-worse. The check takes about twenty minutes.
+measured several times and the best one counts, because other load only makes it worse. The check
+takes about twenty minutes.
 """
 
 from __future__ import annotations

@@ -19,15 +19,16 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from benchmarks.columns import table
+from benchmarks.processor import written
 from benchmarks.relay import running
 from benchmarks.through import drive, opened
 from gateway.endpoints.base import Subscription
@@ -86,22 +87,44 @@ def main() -> None:
 
 def measure(system: str, relay: str, number: int) -> dict[str, Any]:
     """Return the rate of one relay, in messages a second, and its losses."""
-    run = _nats if system == "nats" else partial(_rabbitmq, system)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        near, far, arrived, pids = stack.enter_context(run(relay, folder))
-        source = stack.enter_context(opened(make_source(far, [arrived], instance="bench")))
-        sink = stack.enter_context(opened(make_sink(near, instance="bench")))
+        ends = stack.enter_context(RUN[system](folder))
+        pids, arrived = list(ends.pids), ends.arrived
+        if relay == "shovel":
+            ends.start_shovel()
+            arrived = Subscription("src.#")  # a shovel leaves the names as they are
+        else:
+            command = gateway(folder, ends) if relay == "gateway" else client(relay, ends)
+            pids.append(stack.enter_context(running(command)).pid)
+        source = stack.enter_context(opened(make_source(ends.far, [arrived], instance="bench")))
+        sink = stack.enter_context(opened(make_sink(ends.near, instance="bench")))
         rate, lost, used = drive(sink, source, "src.", number, pids)
-    return {"path": system, "relay": relay, "messages_per_s": round(rate), "lost": lost, "us": used}
+    return {
+        "path": system,
+        "relay": relay,
+        "messages_per_s": round(rate),
+        "lost": lost,
+        "us": written(used),
+    }
 
 
-Ends = tuple[EndpointSettings, EndpointSettings, Subscription, list[int]]
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Two brokers, or two parts of one, with what arrives; `yaml` are the gateway's endpoints."""
+
+    near: EndpointSettings
+    far: EndpointSettings
+    arrived: Subscription
+    yaml: tuple[str, str]
+    urls: tuple[str, str]
+    pids: tuple[int, ...] = ()  # of brokers whose processor time is measured
+    start_shovel: Callable[[], None] = lambda: None
 
 
 @contextmanager
-def _nats(relay: str, folder: Path) -> Iterator[Ends]:
-    """Run two servers and the relay between them; yield both ends, and what arrives."""
+def nats_ends(folder: Path) -> Iterator[Ends]:
+    """Run two servers with a stream each."""
     with ExitStack() as stack:
         ends: list[NatsSettings] = []
         for name, subject in (("NEAR", "src.>"), ("FAR", "dst.>")):
@@ -111,12 +134,8 @@ def _nats(relay: str, folder: Path) -> Iterator[Ends]:
             with opened(make_sink(ends[-1])):  # makes the stream
                 pass
         near, far = ends
-        command = [sys.executable, str(HERE / "nats_relay.py"), near.url, far.url]
-        if relay == "gateway":
-            yaml = [f"{{kind: nats, url: '{each.url}', stream: {each.stream}}}" for each in ends]
-            command = _command(folder, *yaml)
-        process = stack.enter_context(running(command))
-        yield near, far, Subscription("dst.>"), [process.pid] if relay == "gateway" else []
+        yaml = [f"{{kind: nats, url: '{each.url}', stream: {each.stream}}}" for each in ends]
+        yield Ends(near, far, Subscription("dst.>"), (yaml[0], yaml[1]), (near.url, far.url))
 
 
 class _Node(RabbitmqNode):
@@ -127,15 +146,14 @@ class _Node(RabbitmqNode):
 
 
 @contextmanager
-def _rabbitmq(kind: str, relay: str, folder: Path) -> Iterator[Ends]:
-    """Run a node and the relay between two of its vhosts; yield both ends, and what arrives."""
+def rabbitmq_ends(kind: str, folder: Path) -> Iterator[Ends]:
+    """Run a node with two vhosts, for endpoints of a kind."""
     make = _Node if kind == "amqp" else RabbitmqNode
     node = make(folder, plugins=("rabbitmq_shovel",), erlang="")
     with ExitStack() as stack:
         stack.callback(node.kill)
         node.start()
         assert node.process is not None
-        pids = [node.process.pid]
         for vhost in ("near", "far"):
             _ctl(node, "add_vhost", vhost)
             _ctl(node, "set_permissions", "--vhost", vhost, "guest", ".*", ".*", ".*")
@@ -143,23 +161,27 @@ def _rabbitmq(kind: str, relay: str, folder: Path) -> Iterator[Ends]:
         far = replace(near, url=f"{node.url}far", queue="bench")
         with opened(make_source(near, [Subscription("src.#")])):  # makes the queue
             pass
-        if relay == "gateway":
-            yaml = [f"{{kind: {kind}, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)]
-            pids.append(stack.enter_context(running(_command(folder, *yaml))).pid)
-            yield near, far, Subscription("dst.#"), pids
-            return
-        if relay == "proton":
-            command = [sys.executable, str(HERE / "proton_relay.py"), near.url, far.url, QUEUE]
-            pids.append(stack.enter_context(running(command)).pid)
-            yield near, far, Subscription("dst.#"), pids
-            return
-        shovel = {
-            "src-protocol": "amqp091", "src-uri": near.url, "src-queue": QUEUE,
-            "dest-protocol": "amqp091", "dest-uri": far.url, "dest-exchange": far.exchange,
-            "ack-mode": "on-confirm",
-        }  # fmt: skip
-        _ctl(node, "set_parameter", "--vhost", "near", "shovel", "relay", json.dumps(shovel))
-        yield near, far, Subscription("src.#"), pids  # a shovel leaves the names as they are
+        yaml = [f"{{kind: {kind}, url: '{each.url}', queue: {QUEUE}}}" for each in (near, far)]
+        yield Ends(
+            near, far, Subscription("dst.#"), (yaml[0], yaml[1]), (near.url, far.url),
+            (node.process.pid,), partial(_start_shovel, node, near.url, far.url),
+        )  # fmt: skip
+
+
+def _start_shovel(node: RabbitmqNode, near: str, far: str) -> None:
+    shovel = {
+        "src-protocol": "amqp091", "src-uri": near, "src-queue": QUEUE,
+        "dest-protocol": "amqp091", "dest-uri": far, "dest-exchange": "amq.topic",
+        "ack-mode": "on-confirm",
+    }  # fmt: skip
+    _ctl(node, "set_parameter", "--vhost", "near", "shovel", "relay", json.dumps(shovel))
+
+
+RUN: Final[dict[str, Callable[[Path], AbstractContextManager[Ends]]]] = {
+    "nats": nats_ends,
+    "rabbitmq": partial(rabbitmq_ends, "rabbitmq"),
+    "amqp": partial(rabbitmq_ends, "amqp"),
+}
 
 
 def _ctl(node: RabbitmqNode, *arguments: str) -> None:
@@ -167,10 +189,19 @@ def _ctl(node: RabbitmqNode, *arguments: str) -> None:
     assert not done.returncode, done.stdout
 
 
-def _command(folder: Path, near: str, far: str) -> list[str]:
-    config = folder / "bench.yaml"
+def gateway(folder: Path, ends: Ends) -> list[str]:
+    """Return the command of the gateway between two ends; names are `src` and `dst` there."""
+    config, (near, far) = folder / "bench.yaml", ends.yaml
     config.write_text(CONFIG.format(near=near, far=far, archive=folder / "archive"))
     return [sys.executable, "-m", "gateway", "run", str(config)]
+
+
+def client(relay: str, ends: Ends) -> list[str]:
+    """Return the command of a loop of a client library: nats-py or proton."""
+    program, *options = {
+        "nats-py": ["nats_relay.py"], "proton": ["proton_relay.py", QUEUE],
+    }[relay]  # fmt: skip
+    return [sys.executable, str(HERE / program), *ends.urls, *options]
 
 
 if __name__ == "__main__":

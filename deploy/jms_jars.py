@@ -110,7 +110,7 @@ def rewrite_jar(data: bytes) -> bytes:
 
 
 def make_jar(files: dict[str, bytes]) -> bytes:
-    """Return a jar whose bytes depend on `files` alone."""
+    """Return a jar whose bytes depend only on `files`."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as jar:
         for name in sorted(files):

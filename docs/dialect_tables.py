@@ -102,8 +102,8 @@ def _character_facts(dialect: Dialect) -> Iterator[tuple[str, str]]:
     noun = dialect.level_noun
     if dialect.alphabet:
         yield f"characters of a {noun}, and no others", _code(dialect.alphabet.replace("\\", ""))
-    if dialect.forbidden_names:
-        yield "texts that no whole name is", _codes(dialect.forbidden_names)
+    if dialect.forbidden_topics:
+        yield "texts that no topic is", _codes(dialect.forbidden_topics)
     if dialect.forbidden:
         yield "characters that no name contains", _codes(dialect.forbidden)
     if dialect.reserved_levels:

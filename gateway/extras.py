@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 from shlex import quote
+from typing import Final
+
+_NAME: Final = re.compile(r"[\w.-]+")  # of a requirement, before its extras and versions
 
 
 def not_installed(module: str, extra: str, package: str = "gateway") -> str:
@@ -22,24 +26,43 @@ def install_command(extra: str, package: str = "gateway") -> str:
     `gateway[jms]` installs neither from a checkout nor beside a wheel. The packages of an extra
     that this one includes are left out.
     """
+    quoted = " ".join(f"'{each}'" for each in _packages(extra, package))
+    if quoted:
+        return f"{_installer()} {quoted}"
+    if package == "gateway":
+        return f"{_installer()} '.[{extra}]' in the checkout"
+    return f"{_installer()} '{package}[{extra}]'"
+
+
+def absent_packages(extra: str, package: str = "gateway") -> list[str]:
+    """Return the names of the packages of an extra of `package` that this environment lacks."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  # loads email
+
+    absent = []
+    for requirement in _packages(extra, package):
+        name = _NAME.match(requirement)
+        assert name is not None  # noqa: S101  # every requirement begins with a name
+        try:
+            version(name[0])
+        except PackageNotFoundError:
+            absent.append(name[0])
+    return absent
+
+
+def _packages(extra: str, package: str) -> list[str]:
+    """Return the requirements of an extra of `package`; none where `package` is not installed."""
     from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415  # loads email
 
     marker = f"extra == '{extra}'"
     try:
         found = [each.partition(";") for each in requires(package) or ()]
     except PackageNotFoundError:
-        found = []
-    packages = [
+        return []
+    return [
         name.strip()
         for name, _, condition in found
         if condition.strip().replace('"', "'") == marker and not name.startswith(f"{package}[")
     ]
-    quoted = " ".join(f"'{name}'" for name in packages)
-    if quoted:
-        return f"{_installer()} {quoted}"
-    if package == "gateway":
-        return f"{_installer()} '.[{extra}]' in the checkout"
-    return f"{_installer()} '{package}[{extra}]'"
 
 
 def _installer() -> str:

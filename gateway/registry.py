@@ -97,7 +97,7 @@ class Registry(Mapping[str, R]):
             package = point.dist.name if point.dist else point.value
             try:
                 self._add(point, package)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # a fault of its package alone
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # a fault only of its package
                 reason = f"{type(error).__name__}: {first_line(error)}"
                 self._faults[point.name] = (
                     f"package {package!r}: {self._group}: {point.name} = {point.value}: {reason};"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -14,6 +12,7 @@ from gateway.archive.layout import day_folder, days, journals, listed
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ArchiveError
 from gateway.night.archive.lookup.row_files import Row, row_files
+from gateway.night.archive.segments import convert
 from gateway.night.archive.segments.reading import open_parquet
 from tests.waiting import until
 
@@ -53,15 +52,7 @@ def convert_journals(root: Path, to: str = "") -> None:
         AssertionError: a journal cannot be converted.
     """
     if left := journals(root):
-        command = [
-            sys.executable,
-            "-m",
-            "gateway.night.archive.segments",
-            *map(str, (root, *left)),
-            "--to",
-            to,
-        ]
-        subprocess.run(command, check=True, timeout=300)  # noqa: S603  # our own
+        assert convert.main([*map(str, (root, *left)), "--to", to]) == 0
     until(lambda: not journals(root), "a converter leaves journals", 300)
 
 

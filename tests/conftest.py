@@ -7,8 +7,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Generator, Iterator, Sequence
 from functools import cache
+from itertools import chain
+from math import gcd
 from pathlib import Path
 from zlib import crc32
 
@@ -17,7 +20,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from gateway.archive.journal import rolling
 from gateway.endpoints.memory import drop_brokers
+from tests.archive.no_converter import NoConverter
 
 pytest_plugins = [
     "tests.brokers.activemq",
@@ -41,11 +46,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
-SHARED = {  # a server that starts slowly, and the text of the files whose tests share it
-    "spark": "mark.spark",
-    "activemq": ": ActiveMq",
-    "rabbitmq": ": Vhost",
-}
+SHARED = {  # servers that start slowly, and texts of the files whose tests share them
+    "spark": ("mark.spark",),
+    "rabbitmq": (": Vhost", "tests.endpoints.systems import", "tests.hostile.wires import",
+                 "tests.conformance.bridged import", "rabbitmq_4"),
+    "activemq": (": ActiveMq", 'getfixturevalue("activemq")'),
+}  # fmt: skip
 SLOWEST = (  # files that begin first, so that no worker ends long after the others
     "tests/night/reconcile/", "tests/chaos/", "tests/brokers/test_solace",
     "tests/brokers/test_delivery", "tests/test_docs_commands", "tests/conformance/",
@@ -54,14 +60,15 @@ SLOWEST = (  # files that begin first, so that no worker ends long after the oth
 )  # fmt: skip
 
 SHARES = {  # of the rows of a table, one in so many runs with every change; at night all do
-    "tests/hostile/": 4, "tests/conformance/": 3, "tests/brokers/": 3, "tests/endpoints/": 3,
-    "tests/night/": 3, "tests/runtime/": 3, "tests/cli/": 3, "tests/proofs/": 3, "tests/web/": 3,
-    "tests/chaos/": 3, "tests/extension/": 3, "tests/archive/": 2, "tests/trial/": 2,
+    "tests/hostile/": 8, "tests/conformance/": 9, "tests/brokers/": 9, "tests/endpoints/": 9,
+    "tests/night/": 9, "tests/runtime/": 9, "tests/cli/": 9, "tests/proofs/": 3, "tests/web/": 9,
+    "tests/chaos/": 9, "tests/extension/": 9, "tests/archive/": 4, "tests/trial/": 4,
+    "tests/test_docs_commands": 3, "tests/tutorials/": 3,
 }  # fmt: skip
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives each worker whole files, and one of them all that share a slow server."""
+    """Gives each worker whole files, and one of them all that share slow servers."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
@@ -126,14 +133,42 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # marks come before the choice of `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    begun: set[str] = set()
+    tables: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        table, _, row = item.nodeid.partition("[")
+        if item.get_closest_marker("nightly") is None and item.get_closest_marker("chaos") is None:
+            tables[item.nodeid.partition("[")[0]].append(item)
+    for table, rows in tables.items():
         share = next((SHARES[part] for part in SHARES if table.startswith(part)), 1)
-        if row and table in begun and crc32(item.nodeid.encode()) % share:
+        for item in left_to_the_night(rows, share):
             item.add_marker(pytest.mark.nightly)
-        begun.add(table)
     items.sort(key=lambda item: rank(item.nodeid.partition("::")[0]))
+
+
+def left_to_the_night(rows: Sequence[pytest.Item], share: int) -> list[pytest.Item]:
+    """Return the rows of a table but its first, and one in `share` by their names.
+
+    Each value that several rows have, such as a kind of endpoint or a fault, is in one that stays,
+    which is one of a smaller share where there is any.
+    """
+    values = {row: row_values(row) for row in rows}
+    several = {value for value, times in Counter(chain(*values.values())).items() if times > 1}
+    places = {row: crc32(row.nodeid.encode()) for row in rows}
+    left: list[pytest.Item] = []
+    several -= values[rows[0]]
+    for row in sorted(rows[1:], key=lambda row: (-gcd(places[row], share), places[row])):
+        if places[row] % share and not several & values[row]:
+            left.append(row)
+        several -= values[row]
+    return left
+
+
+def row_values(row: pytest.Item) -> set[tuple[str, object]]:
+    """Return the values of a row by the names of its parameters; other objects by identity."""
+    parameters = row.callspec.params if hasattr(row, "callspec") else {}
+    return {
+        (name, value if isinstance(value, str | int | None) else id(value))
+        for name, value in parameters.items()
+    }
 
 
 def rank(file: str) -> int:
@@ -145,9 +180,9 @@ def rank(file: str) -> int:
 
 @cache
 def shared_server(file: str) -> str:
-    """Return the name of the server that the tests of a file share with others."""
+    """Return the name of the servers that the tests of a file share with others."""
     text = (ROOT / file).read_text("utf-8")
-    return next((name for name, mark in SHARED.items() if mark in text), "")
+    return next((name for name, marks in SHARED.items() if any(m in text for m in marks)), "")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -160,6 +195,12 @@ def untouched_log() -> Iterator[None]:
     root.handlers[:], root.propagate = handlers, propagate
     root.setLevel(level)  # an assignment leaves what the loggers below remember of the level
     logging.lastResort = resort
+
+
+@pytest.fixture
+def journals_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no converter; `archived` converts what is left."""
+    monkeypatch.setattr(rolling, "Converter", NoConverter)
 
 
 @pytest.fixture(autouse=True)

@@ -49,6 +49,7 @@ STAND_INS: Final = (  # printed text and its replacement, in this order
     ("=yarn", "=local[1]"),
     ("--route ticks", "--route plant"),
     ("ARCHIVE ID", f"ARCHIVE {identity(2).hex()}"),
+    ("--name NAME", "--name orders/7"),
     ("ARCHIVE WRITER", "ARCHIVE north"),
     ("--date D", f"--date {DATE}"),
     ("generate ARCHIVE", "generate new"),

@@ -54,7 +54,8 @@ def levels(system: str) -> st.SearchStrategy[str]:
     unusable = {*row.forbidden, row.separator}
     pieces = st.sampled_from([piece for piece in PIECES if not set(piece) & unusable])
     text = st.lists(pieces, max_size=4).map("".join)
-    return st.one_of(text, text, text, text, LONG).filter(
+    others = [LONG] if ":" in unusable else [LONG, st.just(":")]  # the boundary of Kafka
+    return st.one_of(text, text, text, text, *others).filter(
         lambda level: bool(level) or row.empty_levels
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.cli import main
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.extras import install_command, not_installed
 from tests.waiting import PATIENCE
@@ -91,3 +92,29 @@ def test_each_kind_names_its_driver_and_the_command_in_the_same_words(
     )  # fmt: skip
 
     assert f"plant: {not_installed(driver, name)}" in done.stdout + done.stderr
+
+
+def test_check_notes_the_packages_that_this_environment_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It goes on: the gateway may run elsewhere."""
+    from importlib import metadata  # noqa: PLC0415  # for this test
+
+    def version(name: str) -> str:
+        if name in {"nats-py", "pynacl"}:
+            raise metadata.PackageNotFoundError(name)
+        return "1"
+
+    config = tmp_path / "gateway.yaml"
+    config.write_text(CONFIG.format(kind="nats", settings=SETTINGS["nats"]))
+    monkeypatch.setattr(metadata, "version", version)
+
+    assert main(["check", str(config)]) == 0
+
+    lines = [line for line in capsys.readouterr().out.splitlines() if "not installed here" in line]
+    command = install_command("nats")
+    (line,) = lines
+    assert line.partition("note: ")[2] == (
+        "not installed here: nats-py, pynacl; `gateway run` needs this for `kind: nats`; where it"
+        f" runs: {command}"
+    )

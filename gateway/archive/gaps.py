@@ -58,15 +58,17 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
     """Return the gaps of the gap rows `rows`, by begin.
 
     A gap has a row at its begin, one after each midnight while it lasts, and one at its end. The
-    rows have the same `source_time`, and the latest `time` replaces the earlier ones. A loss
-    that the source reports has one row; those that overlap are one gap a day.
+    rows have the same `begin`, and the latest `time` replaces the earlier ones. A loss
+    that the source reports has one row; those that overlap are one gap a day. A row without a
+    `begin` is a moment.
     """
     latest: dict[tuple[object, ...], SourceGap] = {}
     for row in rows:
-        begin, end = microseconds(row["source_time"]), microseconds(row["time"])
+        end = microseconds(row["time"])
+        begin = microseconds(row["begin"] or row["time"])
         gap = SourceGap(
             row["gateway"], row["route"], row["endpoint"], row["name"], row["rule"],
-            row["reason"] or "", begin, end, row["size"], row["target"] or "",
+            row["reason"] or "", begin, end, row["lost"], row["target"] or "",
         )  # fmt: skip
         own = (end, gap.reason) if row["rule"] == GapRule.DROPPED.value else ()
         key = (*_place(gap), begin, *own)

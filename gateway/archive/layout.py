@@ -36,7 +36,7 @@ from hashlib import blake2s
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 OPEN: Final = ".open"
 ACK: Final = ".ack"
 DONE: Final = ".done"

@@ -106,7 +106,7 @@ class NameFile:
 
 
 class NameStore:
-    """The short names of an archive; those of this writer are added.
+    """The short names of an archive, to which this writer adds its own.
 
     A replay for the gateway opens the same files, so that each finds the names of the other.
     Thread-safe: guarded by self._lock.
@@ -120,7 +120,7 @@ class NameStore:
         """
         self._lock = threading.Lock()
         self._pending: dict[str, tuple[str, ...]] = {}  # not yet durable
-        self._unindexed: dict[str, int] = {}  # durable in the name file alone: starts of lines
+        self._unindexed: dict[str, int] = {}  # durable only in the name file: starts of lines
         self._indexed_size = 0  # of the name file, when the index was last complete
         self._file = NameFile(root, writer)
         self._path = root / NAMES / f".{writer}.index"

@@ -60,17 +60,20 @@ COLUMNS: Final[Mapping[str, str]] = {
     "identity": "string",  # on received: by what a repeat is known; null where it is `origin_id`
     "trace": "binary",  # 16 bytes: the trace id of the message; null where it is `id`
     "attempt": "int32",  # 1 for the first attempt of this leg
-    "source_time": "timestamp",  # time of sending, where known; on gap: its begin
+    "source_time": "timestamp",  # time of sending, where known
     "time": "timestamp",  # of this event; on received: the arrival; on gap: its end so far
-    "received": "timestamp",  # arrival of the message; the same on all its rows
+    "received": "timestamp",  # arrival of the message; the same on all its rows; null on gap
+    "begin": "timestamp",  # on gap: its begin; the same on all its rows
     "mode": "int32",  # delivery mode: 0 at most, 1 at least, 2 exactly once
-    "redelivered": "boolean",  # marked by the broker; on gap: it kept the messages
+    "redelivered": "boolean",  # marked by the broker
     "replayed": "boolean",  # sent again by a replay command
-    "size": "int64",  # payload bytes; on gap: lost messages, where the broker says so
+    "size": "int64",  # payload bytes
+    "lost": "int64",  # on gap: the number of lost messages, where the broker says so
     "hash": "binary",  # XXH3 of the payload, 16 bytes
     "outcome": "string",  # received, accepted, converted, rejected, spooled, gap, cut or signed
     "rule": "string",  # what made it a dead letter, a gap or a cut; on delivered: a repeat
-    "reason": "string",  # the explanation of `rule`; on delivered: what encodes it after `hash`
+    "reason": "string",  # the explanation of `rule`
+    "encoding": "string",  # on delivered, spooled: what encodes the payload after `hash`
     "payload": "binary",  # only with `archive_payload`
     "headers": "map",  # only with `archive_payload`
 }

@@ -5,21 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final
 
 from gateway.archive.layout import SPOOLED_DAYS
+from gateway.check.topics import Doubt, colliding_topics, topics_without_key
 from gateway.config.load import Configuration
 from gateway.config.nodes import KeyPath
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS
-from gateway.endpoints.registry import find_kind
+from gateway.endpoints.registry import ENDPOINT_KINDS, find_kind
 from gateway.errors import ConfigError
+from gateway.extras import absent_packages, install_command
 from gateway.model.message import DeliveryMode
+from gateway.model.overlap_index import candidate_pairs
+from gateway.proofs.flows.target_expressions import extract_flows
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
+from gateway.registry import GATEWAY
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import Route, names_inboxes
-
-Doubt: TypeAlias = tuple[KeyPath, str, str]  # the key, the reason, and a hint
 
 _CHANGING: Final = re.compile(r"-[0-9a-f]{6,10}-[a-z0-9]{5}\Z|\A[0-9a-f]{12}\Z", re.ASCII)
 _SERVER_QUEUES: Final = "queue:amq."  # of RabbitMQ; a client that asks has one
@@ -313,6 +316,43 @@ def thinned_fields(configuration: Configuration) -> Iterator[Doubt]:
                 yield ("routes", route.name, "to"), reason, hint
 
 
+def thinned_beside_others(configuration: Configuration) -> Iterator[Doubt]:
+    """Yield a warning for each thinned target whose names another endpoint also sends there."""
+    flows = extract_flows(configuration.routes, configuration.brokers)[1]
+    every = [(each.target_pattern, each) for each in flows]
+    thinned = [row for row in every if row[1].target.thin is not None]
+    seen: set[tuple[str, int, str]] = set()
+    for one, other in candidate_pairs(thinned, every):
+        name, endpoints = one.source.route.name, (one.target.endpoint, other.target.endpoint)
+        found = (name, one.target_index, endpoints[1])
+        if one.broker != other.broker or endpoints[0] == endpoints[1] or found in seen:
+            continue
+        seen.add(found)
+        reason = (
+            f"route {name!r}: {endpoints[0]!r} leaves out messages by what it sent itself, and"
+            f" {endpoints[1]!r} may send the same names to that broker: an older value may stay"
+            " there"
+        )
+        yield ("routes", name, "to"), reason, "let one endpoint send all messages of a thinned name"
+
+
+def absent_drivers(configuration: Configuration) -> Iterator[Doubt]:
+    """Yield a note for each extra that `gateway run` needs and this environment lacks."""
+    uses: dict[tuple[str, str], tuple[KeyPath, str]] = {}  # by extra and package: the first use
+    for name, endpoint in configuration.endpoints.items():
+        kind = find_kind(endpoint.settings)
+        if kind.extra:
+            package = ENDPOINT_KINDS.package_of(kind.name)
+            at: KeyPath = ("endpoints", name, "kind")
+            uses.setdefault((kind.extra, package), (at, f"`kind: {kind.name}`"))
+    if configuration.tracing is not None:
+        uses["otel", GATEWAY] = ("tracing",), "`tracing`"
+    for (extra, package), (at, use) in uses.items():
+        if absent := ", ".join(absent_packages(extra, package)):
+            reason = f"not installed here: {absent}; `gateway run` needs this for {use}"
+            yield at, reason, f"where it runs: {install_command(extra, package)}"
+
+
 DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]]]] = {
     "not-on-the-way-back": ("warning", forward_only_rules),
     "memory-target": ("warning", memory_targets),
@@ -328,6 +368,10 @@ DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]
     "open-replies": ("warning", open_replies),
     "thin-without-spool": ("warning", thinned_without_spool),
     "thin-order": ("warning", thinned_fields),
+    "thin-shared": ("warning", thinned_beside_others),
+    "absent-driver": ("note", absent_drivers),
+    "no-key": ("note", topics_without_key),
+    "metrics-name": ("note", colliding_topics),
 }
 
 

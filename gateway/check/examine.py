@@ -22,15 +22,16 @@ from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError, ConfigErrors, FindingExample
 from gateway.proofs import RouteFinding, prove
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
+from gateway.proofs.rules.limits import TOPIC_HINT
 from gateway.routing.route import Route
 
 WRITE_TWO_ROUTES = (
     "write two routes, each with an `exclude` of its own, in place of `direction: both`"
 )
 SET_TOO_LONG = (
-    "nothing to do: the file has 'on_too_long: refuse', and each of these names is a dead letter;"
-    " write 'on_too_long: shorten' in its place to send them"
+    "nothing to do: the file has 'on_too_long: refuse', and each of these names is a dead letter"
 )
+SHORTEN_TO_SEND = "; write 'on_too_long: shorten' in its place to send them"
 
 
 def load_proven(path: Path) -> Configuration:
@@ -91,7 +92,8 @@ def as_config_error(
     severity: str = finding.severity
     hint = finding.hint
     if finding.rule == "past-limit" and _sets_too_long(at, configuration):
-        severity, hint = "note", SET_TOO_LONG
+        can_shorten = hint != TOPIC_HINT
+        severity, hint = "note", SET_TOO_LONG + (SHORTEN_TO_SEND if can_shorten else "")
     if finding.rule == "not-inverse" and finding.route.endswith(REVERSE_SUFFIX):
         hint = WRITE_TWO_ROUTES  # a derived route has no line of its own to change
     examples = tuple(

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from xxhash import xxh3_64_hexdigest
 
-from gateway.config.nodes import KeyPath, did_you_mean
+from gateway.config.hints import did_you_mean
+from gateway.config.name_parts import check_long_names
+from gateway.config.nodes import KeyPath
 from gateway.config.place import Place
 from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.section_checks import is_loopback
@@ -99,6 +101,7 @@ def make_endpoint(
     dialect = _limited(whole, common.limits, place["limits"])
     if dialect is None:
         return None
+    check_long_names(common.on_too_long, dialect, place["on_too_long"])
     return Endpoint(
         settings,
         dialect,

@@ -9,7 +9,7 @@ from functools import partial
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
 from gateway.config.field_checks import field_faults
-from gateway.config.name_parts import check_parts, name_place, written_templates
+from gateway.config.name_parts import check_long_names, check_parts, name_place, written_templates
 from gateway.config.place import Place
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
@@ -18,7 +18,7 @@ from gateway.errors import GatewayError
 from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
-from gateway.routing.payload_pick import PayloadPick, parse_pick
+from gateway.routing.payload_pick import parse_pick
 from gateway.routing.route import Conversion, Target, Thin, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
@@ -47,6 +47,7 @@ def build_targets(
             continue
         if not check_parts(settings, endpoint.dialect, here):
             continue
+        check_long_names(settings.on_too_long, endpoint.dialect, here["on_too_long"])
         label = _label(route, index)
         if target := _target(settings, label, endpoint, source, context, here):
             targets.append(target)
@@ -134,10 +135,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     conversion: Conversion | None = None
     with reported("payload" if settings.payload.picks else "encoding"):
         conversion = _conversion(settings, source, place["payload"])
-    picked = conversion.fields if isinstance(conversion, PayloadPick) else ()
-    for rule, key, reason, hint in field_faults(
-        templates, rules, picked, endpoint.dialect, endpoint.allow
-    ):
+    for rule, key, reason, hint in field_faults(templates, rules, endpoint.dialect, endpoint.allow):
         place[key].report(rule, reason, hint)
     if faults:
         return None

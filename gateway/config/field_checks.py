@@ -26,21 +26,17 @@ _ALLOW_HINT: Final = "write `allow` at the endpoint: the patterns of the names t
 def field_faults(
     templates: Sequence[Template],
     rules: HeaderRules,
-    picked: Sequence[FieldPlaceholder],
     dialect: Dialect,
     allow: Sequence[SourcePattern],
 ) -> Iterator[Fault]:
-    """Yield the faults of the fields of one target.
-
-    They are in its templates, in its header rules and, `picked`, in what it sets in payloads.
-    """
+    """Yield the faults of the fields in the templates and the header rules of one target."""
     yield from _open_templates(templates, dialect, allow)
     for name, value in rules.sets:
         if name == REPLY_TO and isinstance(value, TextTemplate):
             for each in value.fields[:1]:
                 reason = f"{_shown(each)} would pick where replies go"
                 yield _OPEN, "headers", reason, "leave `reply_to` out of `set`"
-    places = ("template", _fields(templates)), ("headers", rules.fields), ("payload", picked)
+    places = ("template", _fields(templates)), ("headers", rules.fields)
     for key, fields in places:
         for each in fields:
             if each.default and (fault := level_fault(each.default, dialect)):

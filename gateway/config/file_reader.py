@@ -15,11 +15,11 @@ import yaml
 from gateway.archive.layout import names_an_archive
 from gateway.config.build_endpoint import Endpoint, make_endpoint, setting_faults
 from gateway.config.hidden_values import HiddenValues
+from gateway.config.hints import did_you_mean
 from gateway.config.named_files import WrittenPath
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
-    did_you_mean,
     entries,
     key_faults,
     load_mapping,
@@ -63,7 +63,10 @@ class FileReader:
         without_secrets: bool,
         only: Collection[str] = (),
     ) -> None:
-        """Read all sections, or `only` some of the process, whatever the others are like."""
+        """Read all sections, or `only` some of the process, whatever the others are like.
+
+        Of these, a secret without a value is None: the command may not need it.
+        """
         self._only = {*only, "include"} if only else set()
         self.file_findings: list[ConfigError] = []  # of files that cannot be read
         self.endpoints: dict[str, Endpoint] = {}
@@ -74,7 +77,9 @@ class FileReader:
         self.tests: dict[str, MappingTest] = {}
         self.sections: dict[str, tuple[Any, Place]] = {}  # those of the process, by name
         self.hidden = HiddenValues(secret=not without_secrets)
-        self._values = partial(ReferenceValues, environment, without_secrets=without_secrets)
+        self._values = partial(
+            ReferenceValues, environment, without_secrets=without_secrets, may_lack=bool(only)
+        )
         self._readers: list[ConfigReader] = []
         self._places: dict[KeyPath, SourceLocation] = {}  # of sections and names, by key
         self._read: set[Path] = set()

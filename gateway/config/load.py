@@ -119,7 +119,7 @@ def load(
 def load_sections(path: Path, *names: str) -> Mapping[str, Any]:
     """Return sections of the process by name, without those that the files do not have.
 
-    The other sections are not read: they may have findings, or refer to absent secrets.
+    The other sections are not read: they may have findings. A secret without a value is None.
 
     Raises:
         ConfigErrors: every finding of these sections, and of files that are no YAML.

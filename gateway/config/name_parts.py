@@ -43,6 +43,13 @@ def check_parts(settings: SourceSettings | TargetSettings, dialect: Dialect, pla
     return len(place.reader.findings) == before
 
 
+def check_long_names(on_too_long: str | None, dialect: Dialect, place: Place) -> None:
+    """Report short names where a name has a topic: nobody made the topic of a short name."""
+    if on_too_long == "shorten" and dialect.key is not None:
+        reason = "a topic has no short form: it would be one that nobody made"
+        place.report(RULE, reason, "write `refuse`, and what is long into the `key`")
+
+
 def name_place(settings: SourceSettings | TargetSettings, whole: str) -> str:
     """Return the key of the file that has the name: `whole`, or `topic`."""
     return whole if settings.topic is None else "topic"

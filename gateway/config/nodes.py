@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -164,14 +163,6 @@ def describe(node: yaml.Node) -> str:
     if isinstance(node, yaml.ScalarNode):
         return repr(node.value)
     return "a mapping" if isinstance(node, yaml.MappingNode) else "a list"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the closest known word, or with all of them when they are few."""
-    names = sorted(known)
-    if close := get_close_matches(name, names, n=1):
-        return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(names)}" if 0 < len(names) <= 12 else ""  # noqa: PLR2004
 
 
 def _check_depth(path: str, data: bytes) -> None:

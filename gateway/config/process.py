@@ -173,7 +173,7 @@ class LeaseSettings:
     name: str | None = optional(
         "name of the Lease of `kind: kubernetes`; the gateway's name when absent"
     )
-    namespace: str | None = optional("namespace of the Lease; that of the pod when absent")
+    namespace: str | None = optional("namespace of the Lease; the namespace of the pod when absent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

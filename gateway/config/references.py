@@ -29,8 +29,15 @@ class ReferenceValues:
     """Variables of an environment, and files relative to `folder`; or placeholders for all."""
 
     def __init__(
-        self, environment: Mapping[str, str] | None, folder: Path, *, without_secrets: bool
+        self,
+        environment: Mapping[str, str] | None,
+        folder: Path,
+        *,
+        without_secrets: bool,
+        may_lack: bool = False,
     ) -> None:
+        """With `may_lack`, a declared secret without a value is left out, and is no finding."""
+        self.may_lack = may_lack
         self._without_secrets = without_secrets
         self._environment = os.environ if environment is None else environment
         self.folder = folder

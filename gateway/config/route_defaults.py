@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-from gateway.config.nodes import did_you_mean, entries, key_faults, location_of
+from gateway.config.hints import did_you_mean
+from gateway.config.nodes import entries, key_faults, location_of
 from gateway.config.place import Place
 from gateway.config.value_reader import ConfigReader
 

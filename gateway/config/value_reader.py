@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_
 import yaml
 
 from gateway.config.hidden_values import HiddenValues
+from gateway.config.hints import address_key, did_you_mean, inner_key
 from gateway.config.named_files import WrittenPath, digest_of, used_path
 from gateway.config.nodes import (
     KeyPath,
     SourceLocation,
     describe,
-    did_you_mean,
     entries,
     is_braces,
     key_faults,
@@ -58,7 +58,6 @@ _SELECTOR = ("selector",)  # a key in whose text no placeholder stands for every
 _TRUE, _FALSE = {"true", "yes", "on"}, {"false", "no", "off"}
 # YAML 1.1 reads 12:30 as 750, 010 as 8 and NO as false; where a text may stand, it was meant.
 _READ_IN_TWO_WAYS = re.compile(r"[-+]?0[0-9_]+|.*:.*|yes|no|on|off", re.IGNORECASE)
-_ADDRESS_KEYS = ("url", "urls", "host", "port", "address")  # by kind of endpoint
 _INVALID: Any = object()  # stands for a value with findings
 NO_VALUES: Mapping[str, object] = types.MappingProxyType({})
 
@@ -172,7 +171,7 @@ class ConfigReader:
     def _dataclass(
         self, node: yaml.Node, kind: Any, at: KeyPath, preset: Mapping[str, object] = NO_VALUES
     ) -> Any:
-        if (pairs := self.entries(node, at, hint=_inner_key(node, kind, at))) is None:
+        if (pairs := self.entries(node, at, hint=inner_key(node, kind, at))) is None:
             return _INVALID
         values: dict[str, Any] = {n: v for n, v in preset.items() if v is not None}
         known = {word: field for word, field in fields_by_key(kind).items() if word not in preset}
@@ -183,7 +182,7 @@ class ConfigReader:
             at_key = (*at, key.value)
             if (field := known.get(key.value)) is None:
                 self.locations[at_key] = location_of(self.path, key)
-                hint = did_you_mean(key.value, known) or _address_key(key.value, known)
+                hint = did_you_mean(key.value, known) or address_key(key.value, known)
                 self.report(at_key, "unknown-field", f"unknown field {key.value!r}", hint)
                 continue
             facts = {**field.metadata, "default": field.default}
@@ -241,8 +240,8 @@ class ConfigReader:
         if at in self.placeholders:
             text = placeholder_setting(text, node.value, meta)
             self.hidden.add(node.value, text, at, declared=declared)
-        text = text if text is _INVALID else self._encodable(text, at)
-        if text is _INVALID or not (declared or meta.get("reread")):
+        text = self._encodable(text, at) if isinstance(text, str) else text
+        if not isinstance(text, str) or not (declared or meta.get("reread")):
             return text
         return self._reread(text, node.value, at, declared=declared)
 
@@ -275,7 +274,10 @@ class ConfigReader:
         return text
 
     def _resolve(self, text: str, at: KeyPath, *, declared: bool = False) -> Any:
-        """Replace the references in `text` by the variables and file contents they name."""
+        """Replace the references in `text` by the variables and file contents they name.
+
+        None for a secret that may lack.
+        """
         missing: list[re.Match[str]] = []
 
         def value(found: re.Match[str]) -> str:
@@ -287,6 +289,8 @@ class ConfigReader:
 
         resolved = REFERENCE.sub(value, text)
         if missing:
+            if declared and self._values.may_lack:
+                return None
             reason, hint = f"nothing found for {missing[0][0]}", self._values.hint(missing[0])
             return self._fail(at, "missing-secret", reason, hint)
         if resolved != text:
@@ -380,22 +384,3 @@ def _mapping_of(node: yaml.Node, meta: Facts) -> yaml.Node:
     marks = node.start_mark, node.end_mark
     key = yaml.ScalarNode("tag:yaml.org,2002:str", meta["shorthand"], *marks)
     return yaml.MappingNode("tag:yaml.org,2002:map", [(key, node)], *marks)
-
-
-def _inner_key(node: yaml.Node, kind: Any, at: KeyPath) -> str:
-    """Return a hint at the key that a number, or the name of a switch, in place of it may mean."""
-    if not isinstance(node, yaml.ScalarNode) or not at:
-        return ""
-    known, hints = fields_by_key(kind), type_hints(kind)
-    numbers = [word for word, field in known.items() if field.metadata.get("unit")]
-    if node.value in known and hints[known[node.value].name] is bool:
-        return f"write `{at[-1]}: {{{node.value}: true}}`"
-    if len(numbers) == 1 and node.value[:1].isdigit():
-        return f"write `{at[-1]}: {{{numbers[0]}: {node.value}}}`"
-    return ""
-
-
-def _address_key(word: str, known: Mapping[str, object]) -> str:
-    """Return a hint at the key for the address, when `word` is that of another kind."""
-    found = next((each for each in _ADDRESS_KEYS if each in known), "")
-    return f"did you mean {found!r}?" if found and word in _ADDRESS_KEYS else ""

@@ -45,6 +45,8 @@ def _canonical_parts(pattern: Pattern, dialect: Dialect) -> Iterator[tuple[Patte
         short, long = (*before, level), (*before, level, AnyMany(1))
         if _decoded_parts(short, dialect) != _decoded_parts(long, dialect)[:-1]:
             variants = [short, long]
+        if level == Literal(""):  # alone, it is written as the token of an empty level
+            variants = [long]
     for each in variants:
         found = _decoded_parts(each, dialect)
         yield Pattern(found, canonical_exclusions(pattern.exclusions, dialect)), True

@@ -70,7 +70,7 @@ class Dialect:
     `forbidden` maps each character that no level of a name contains to the rule that forbids it.
     The rule holds for subscriptions too, except for the system's own wildcard characters.
     `alphabet` are the characters of levels where the system states these, as the inside of a
-    regular expression's set. `forbidden_names` are texts that no whole name equals. With `key`, a
+    regular expression's set. `forbidden_topics` are texts that no whole topic equals. With `key`, a
     name has two parts (`gateway.dialects.parts`): the facts here are those of the topic, and `key`
     has the facts of the key.
     `reserved_levels` are texts that no whole level of a name equals. `swapped_characters` are two
@@ -95,7 +95,7 @@ class Dialect:
     empty_levels_in_patterns: bool = True
     forbidden: Mapping[str, Prohibition] = field(default_factory=dict, hash=False)
     alphabet: str = ""
-    forbidden_names: tuple[str, ...] = ()
+    forbidden_topics: tuple[str, ...] = ()
     reserved_levels: tuple[str, ...] = ()
     swapped_characters: str = ""
     exclusions: WildcardExclusions = NO_EXCLUSIONS

@@ -19,9 +19,10 @@ from gateway.model.dead_letter_rule import (
     EMPTY_ELEMENT,
     EMPTY_NAME,
     FORBIDDEN_FIRST,
-    FORBIDDEN_NAME,
+    FORBIDDEN_TOPIC,
     INBOX,
     LOCAL,
+    MISPLACED_BOUNDARY,
     NO_LEADING_SEPARATOR,
     RESERVED,
     SURROGATE,
@@ -76,7 +77,7 @@ def read_parts(
         at = start + error.offset
         raise type(error)(dialect.name, text, at, error.rule, error.reason) from None
     if dialect.misplaces_boundary(dialect.levels_of(text)):
-        raise IllegalNameError(dialect.name, text, 0, FORBIDDEN_NAME, _MISPLACED)
+        raise IllegalNameError(dialect.name, text, 0, MISPLACED_BOUNDARY, _MISPLACED)
     return tuple(found)
 
 
@@ -104,7 +105,7 @@ def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[DeadLetterRul
 
 
 def names_system(pattern: Pattern, dialect: Dialect) -> bool:
-    """Return whether a canonical pattern names the system's own names, not by a wildcard alone."""
+    """Return whether a canonical pattern names the system's own names, not only by a wildcard."""
     first = next(iter(pattern.levels), None)
     start = first.text if isinstance(first, Literal) else getattr(first, "parts", ("",))[0]
     return start.startswith(dialect.system_starts) or any(
@@ -180,10 +181,10 @@ def _refuse_parts(levels: Sequence[str], text: str, dialect: Dialect) -> None:
     topic, _ = dialect.limited(text, levels)
     if not topic:
         raise TranslationError(dialect.name, text, EMPTY_NAME, "the topic is empty")
-    if topic in dialect.forbidden_names:
-        raise TranslationError(dialect.name, text, FORBIDDEN_NAME, f"no topic is {topic!r}")
+    if topic in dialect.forbidden_topics:
+        raise TranslationError(dialect.name, text, FORBIDDEN_TOPIC, f"no topic is {topic!r}")
     if dialect.misplaces_boundary(levels):
-        raise TranslationError(dialect.name, text, FORBIDDEN_NAME, _MISPLACED)
+        raise TranslationError(dialect.name, text, MISPLACED_BOUNDARY, _MISPLACED)
 
 
 def refuse_surrogate(text: str, dialect: Dialect) -> None:
@@ -253,8 +254,8 @@ def _check_levels(levels: tuple[str, ...], text: str, dialect: Dialect) -> None:
         reason = f"{levels[index]!r} is a wildcard when it fills a {dialect.level_noun}"
         offset = level_offset(levels, index, dialect)
         raise IllegalNameError(dialect.name, text, offset, WILDCARD_IN_NAME, reason)
-    if text in dialect.forbidden_names:
-        raise IllegalNameError(dialect.name, text, 0, FORBIDDEN_NAME, f"no name is {text!r}")
+    if text in dialect.forbidden_topics:
+        raise IllegalNameError(dialect.name, text, 0, FORBIDDEN_TOPIC, f"no topic is {text!r}")
     check_first_character(levels[0], text, dialect)
 
 

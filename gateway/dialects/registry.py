@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.dialects.dialect import Dialect
+from gateway.dialects.parts import BOUNDARY
 from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.ibmmq import IBM
 from gateway.dialects.systems.kafka import KAFKA
@@ -24,6 +25,12 @@ def check(dialect: Dialect) -> None:
     if len(dialect.separator) != 1:
         raise ValueError(f"the separator {dialect.separator!r} is not one character")
     _ = dialect.codec  # it can be made
+    if (key := dialect.key) is not None:
+        if BOUNDARY in dialect.topic.codec.encode([BOUNDARY])[0]:
+            raise ValueError(f"a topic takes {BOUNDARY!r}, which ends it")
+        signs = [(each.separator, each.any_one, each.any_many) for each in (dialect, key)]
+        if len(set(signs)) > 1:
+            raise ValueError("topic and key differ in their separator or their wildcards")
 
 
 _OWN: Final = (EMS, RV, MQTT, IBM, SMF, YAMI4, SMARTSOCKETS, NATS, RABBITMQ, KAFKA)

@@ -90,7 +90,7 @@ class Continuity:
             self._losses[reason] = replace(found, end=at, messages=total)
 
     def take_losses(self) -> list[DroppedMessages]:
-        """Return the losses reported since the last call; those of one reason are one."""
+        """Return the losses reported since the last call, one for each reason."""
         with self._lock:
             losses, self._losses = self._losses, {}
         return list(losses.values())

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from gateway.dialects.base import Dialect, check_name, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.base import Batch, Settle, Subscription
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, message_queue
+from gateway.endpoints.received_queue import MAX_BATCH, ReceivedQueue, message_queue
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import EndpointError, IllegalNameError, NotConnectedError, SubjectError
 from gateway.model.limited_cache import LimitedCache
@@ -28,7 +28,7 @@ from gateway.model.outcome import ACCEPTED, Settlement, rejected
 MAX_CACHED_ADDRESSES = 32 << 20  # bytes
 CLOSE_CHECK_INTERVAL = 0.1  # seconds, while a sink waits for room
 
-InboundQueue: TypeAlias = RedeliveryQueue[Message]
+InboundQueue: TypeAlias = ReceivedQueue[Message]
 Recipients: TypeAlias = "tuple[InboundQueue, ...] | Settlement"  # or why an address is rejected
 Selects: TypeAlias = Callable[[str], bool]
 Arrived: TypeAlias = Callable[[str, Sequence[Message]], None]  # an endpoint, and what it sent

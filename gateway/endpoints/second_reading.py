@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Final
 
 from gateway.endpoints.base import Batch
-from gateway.endpoints.redelivery_queue import mark_redelivered
+from gateway.endpoints.received_queue import mark_redelivered
 from gateway.endpoints.source_memory import SourceMemory
 from gateway.model.outcome import Settlement
 

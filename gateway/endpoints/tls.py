@@ -1,7 +1,7 @@
 """TLS of client connections: the context from the settings, and the errors of a failed one.
 
 A driver tells of a refused certificate in its own way, or not at all. So a connection that fails
-before its log-in is tried once more by a handshake alone, which says whether TLS is the cause.
+before its log-in is tried once more with only a handshake, which says whether TLS is the cause.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class LineError(ValueError):
 
 
 def grouped(omitted: Sequence[OmittedLine]) -> Iterator[OmittedLine]:
-    """Yield each line; those of one file that stay where they are for one reason become one."""
+    """Yield each line; lines of one file that stay there for one reason become one."""
     groups: dict[object, list[OmittedLine]] = {}
     for number, each in enumerate(omitted):
         stays = each.status is LineStatus.STAYS_AT_BROKER

@@ -32,7 +32,7 @@ class Record:
     `renewal` is a text that each renewal changes; `given` says that its holder gave it away.
     `standby` has such texts by the name of each instance that waits. `wanted` is the number of the
     lease that somebody asked to give away, 0 when nobody did. `identity` has 32
-    hexadecimal digits that belong to this lease alone, from its first holder on.
+    hexadecimal digits that belong only to this lease, from its first holder on.
     """
 
     number: int

@@ -72,6 +72,13 @@ class Redactor:
                 return self.redact(str(value))
 
 
+def redactor_of(configuration: Configuration) -> Redactor:
+    """A redactor that knows all secrets of a configuration."""
+    redactor = Redactor()
+    redactor.hide(secrets_of(configuration))
+    return redactor
+
+
 def secrets_of(configuration: Configuration) -> set[str]:
     """All secrets of a configuration."""
     return {

@@ -59,6 +59,7 @@ def _around(label: str, remedy: str) -> DeadLetterRule:
 NO_RULE: Final = _of_message("")  # of a copy that no rule refuses; it is false
 
 # A name: its characters, its levels, its length.
+MISPLACED_BOUNDARY: Final = _of_message("boundary")
 CONTROL_CHARACTER: Final = _of_message("control-character")
 DOLLAR_FIRST: Final = _of_message("dollar-first")
 EMPTY: Final = _of_message("empty")
@@ -68,8 +69,8 @@ ELEMENT_LENGTH: Final = _of_message("element-length")
 FORBIDDEN_CHARACTER: Final = _of_message("forbidden-character")
 FORBIDDEN_FIRST: Final = _of_message("forbidden-first")
 FORBIDDEN_FIRST_LEVEL: Final = _of_message("forbidden-first-level")
-FORBIDDEN_NAME: Final = _of_message("forbidden-name")
 FORBIDDEN_PATTERN: Final = _of_message("forbidden-pattern")
+FORBIDDEN_TOPIC: Final = _of_message("forbidden-topic")
 INBOX: Final = _of_message("inbox")
 LENGTH: Final = _of_message("length")
 LEVEL_TOO_LONG: Final = _of_message("level-too-long")

@@ -13,7 +13,7 @@ class RouteFinding:
     """One finding about a source of a route, or about one of its targets.
 
     `source` and `target` are indexes within the route, from 0; `target` is None for a finding
-    about the source alone. `example` holds names as the systems write them, `endpoints` the
+    about only the source. `example` holds names as the systems write them, `endpoints` the
     endpoint of each name.
     """
 

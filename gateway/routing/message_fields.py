@@ -1,9 +1,9 @@
 """Fields of a message that a template may use: `{property.site}`, `{payload.order.region}`.
 
 A field becomes one level: a text that is not empty, or an integer or a boolean as it is written.
-Any other value, and a text that could change the levels of a name, is the dead letter `field`. A
-field is *missing* where the message has no such property, or its payload is no JSON object with
-such a key.
+Any other value, and a text that could change the levels of a name, is the dead letter `field`. In
+`payload.set` a field is a value of a document, and may have any text that is not empty. A field is
+*missing* where the message has no such property, or its payload is no JSON object with such a key.
 
 Whoever may publish chooses the value, so a name from a field needs `allow` at its endpoint.
 """
@@ -75,27 +75,29 @@ def read_fields(names: Collection[str], message: Message) -> FieldValues:
     return found
 
 
-def field_levels(name: str, value: FieldValue, dialect: Dialect) -> Levels:
+def field_levels(name: str, value: FieldValue, dialect: Dialect | None) -> Levels:
     """Return a field as a capture of one level, and of none when it is missing.
+
+    Without a `dialect` it is a value in a document, where any text may stand.
 
     Raises:
         TranslationError: with the rule `field`; it is no level of `dialect`.
     """
     if value is None:
         return ()
-    fault = value.reason if isinstance(value, FieldFault) else level_fault(value, dialect)
+    fault = value.reason if isinstance(value, FieldFault) else _text_fault(value)
+    if not fault and isinstance(value, str) and dialect is not None:
+        fault = level_fault(value, dialect)
     if fault:
-        raise TranslationError("template", f"{{{name}}}", FIELD, fault)
+        raise TranslationError("field", f"{{{name}}}", FIELD, fault)
     assert isinstance(value, str)  # noqa: S101  # a fault was raised
     return (value,)
 
 
 def level_fault(text: str, dialect: Dialect) -> str:
     """Return why a text is not one level of `dialect`, as a predicate; empty when it is one."""
-    if not text:
-        return "is empty"
-    if len(text) > MAX_FIELD_BYTES or len(text.encode(errors="replace")) > MAX_FIELD_BYTES:
-        return f"is longer than {MAX_FIELD_BYTES} bytes"
+    if fault := _text_fault(text):
+        return fault
     if _CONTROL.search(text) is not None:
         return "has a control character, or half a character"
     special = {dialect.separator, dialect.any_one, dialect.any_many}
@@ -103,6 +105,14 @@ def level_fault(text: str, dialect: Dialect) -> str:
     for char in sorted(special):
         if char in text:
             return f"has {char!r}, which separates levels or is a wildcard in {dialect.name}"
+    return ""
+
+
+def _text_fault(text: str) -> str:
+    if not text:
+        return "is empty"
+    if len(text) > MAX_FIELD_BYTES or len(text.encode(errors="replace")) > MAX_FIELD_BYTES:
+        return f"is longer than {MAX_FIELD_BYTES} bytes"
     return ""
 
 

@@ -1,12 +1,16 @@
-"""Patterns and templates that are written with the separator of another system."""
+"""Names, patterns and templates that are written with the separator of another system."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
-from gateway.dialects.base import Dialect
+from gateway.dialects.base import Dialect, parse_subject
 from gateway.dialects.registry import DIALECTS
+from gateway.errors import SubjectError, TranslationError
+from gateway.routing.route import Route
 
 _ORDINARY: Final = "."  # also within a level: in versions, hosts and files
 _BRACES: Final = re.compile(r"\{[^{}]*\}")
@@ -36,3 +40,15 @@ def corrected(text: str, dialect: Dialect) -> str:
     spelled = [wildcards.get(level, level) for level in levels]
     braces = iter(_BRACES.findall(text))
     return dialect.leading + re.sub(_MASK, lambda _: next(braces), own.join(spelled))
+
+
+def respelled(name: str, routes: Iterable[Route]) -> str:
+    """Return a name that no route takes as a route with another separator takes it; else ""."""
+    for route in routes:
+        own = route.dialect.separator
+        for other in sorted({each.separator for each in DIALECTS.values()} - {own}):
+            better = name.replace(other, own)
+            with suppress(SubjectError, TranslationError):
+                if better != name and route.takes(parse_subject(better, route.dialect).levels):
+                    return better
+    return ""

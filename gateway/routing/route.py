@@ -112,6 +112,11 @@ class Target:
         """The names of all fields of messages that it uses, each once."""
         return tuple(dict.fromkeys(each.name for each in (*self.name_fields, *self.other_fields)))
 
+    @cached_property
+    def _level_fields(self) -> frozenset[str]:
+        """The names of the fields that become levels or headers, not only values in a payload."""
+        return frozenset(each.name for each in (*self.name_fields, *self.rules.fields))
+
     @property
     def other_fields(self) -> tuple[FieldPlaceholder, ...]:
         """The fields of messages in its header rules and in what it sets in payloads."""
@@ -122,11 +127,12 @@ class Target:
         """Return the fields of a message as captures; those that `values` lacks are no part of it.
 
         Raises:
-            TranslationError: with the rule `field`; one is no level of the target's system.
+            TranslationError: with the rule `field`; one is no level of the target's system, and
+                stands in its names or headers.
         """
         dialect = self.renderer.dialect
         return {
-            name: field_levels(name, values[name], dialect)
+            name: field_levels(name, values[name], dialect if name in self._level_fields else None)
             for name in self.fields
             if name in values
         }

@@ -161,7 +161,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         self._with_fields.clear()
 
     def match(self, message: Message) -> tuple[RouteMatch, ...]:
-        """Return the matches of a message; those of its name, unless a route uses its fields."""
+        """Return the matches of a message: of its name, unless a route uses its fields."""
         matches = self[message.address]
         names = [name for each in matches if each.route for name in each.route.fields]
         if not names:

@@ -24,7 +24,7 @@ CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?\}")
 _FUNCTION = re.compile(r"\{@?[A-Za-z0-9_]+(?:\.\.\.)?\|")
 
 
-class Part(Enum):
+class NamePart(Enum):
     """The part of a name that a capture is a slice of."""
 
     WHOLE = "name"
@@ -39,13 +39,13 @@ class CaptureSpan:
     start: int
     stop: int | None
     rest: bool  # True: any number of levels; False: exactly one
-    part: Part = Part.WHOLE
+    part: NamePart = NamePart.WHOLE
 
     def taken(self, levels: Sequence[T]) -> Sequence[T]:
         """Return the levels of the capture; `levels` are those of a name or of a pattern."""
-        if self.part is not Part.WHOLE:
+        if self.part is not NamePart.WHOLE:
             topic, _, key = divided(levels)
-            levels = topic if self.part is Part.TOPIC else key
+            levels = topic if self.part is NamePart.TOPIC else key
         return levels[self.start : self.stop]
 
 
@@ -133,13 +133,13 @@ def _parse_parts(text: str, dialect: Dialect, rules: Dialect) -> SourcePattern:
         at = start + error.offset
         raise SubjectError(dialect.name, text, at, error.rule, error.reason) from None
     wildcards = len({span for _, span in above.spans})
-    spans = {name: replace(span, part=Part.TOPIC) for name, span in above.spans}
+    spans = {name: replace(span, part=NamePart.TOPIC) for name, span in above.spans}
     for name, span in below.spans:
         word = str(int(name) + wildcards) if name.isdigit() else name
         if word in spans:
             reason = f"{word!r} names two captures"
             raise SubjectError(dialect.name, text, start, "capture", reason)
-        spans[word] = replace(span, part=Part.KEY)
+        spans[word] = replace(span, part=NamePart.KEY)
     return SourcePattern(text, plain, patterns, None, tuple(spans.items()), parts=True)
 
 

@@ -83,7 +83,7 @@ class FieldPlaceholder:
         return made
 
     def _refused(self, reason: str) -> TranslationError:
-        return TranslationError("template", f"{{{self.name}}}", FIELD, reason)
+        return TranslationError("field", f"{{{self.name}}}", FIELD, reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,14 +49,15 @@ from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
 from gateway.runtime.reload import ActiveEndpoints, warn_of_restart_sections
 from gateway.runtime.restore import RetainedRestorer
+from gateway.terminal.units import counted
 
 if TYPE_CHECKING:  # its SDK is optional
     from gateway.tracing.spans import SpanRecorder
 
 log = logging.getLogger(__name__)
 STRANDED: Final = (
-    "the spool holds %s messages for %r, to which no route sends; they are sent when it is a"
-    " target again, or from the next start on by a target with `was: %s`"
+    "the spool holds %s for %r, to which no route sends; it sends when that is a target again,"
+    " or from the next start on by a target with `was: %s`"
 )
 CLOSE_TIMEOUT: Final = 2.0  # seconds of a stop that are reserved for closing files
 
@@ -77,7 +78,7 @@ class Gateway:
 
         `watch` sees the rows of each batch before they are durable, also without an archive.
         """
-        self.configuration = self._begun = configuration  # the one in use; that of the start
+        self.configuration = self._begun = configuration  # in use; of the start
         self.lease = lease
         self._watch = watch
         self.started = self.reloaded = now()
@@ -318,7 +319,7 @@ class Gateway:
         if self.spool_database is not None:
             self.stranded = stranded(self.spool_database, self._active.spooled_names)
         for name, number in self.stranded:
-            log.warning(STRANDED, number, name, name, extra={"endpoint": name})
+            log.warning(STRANDED, counted(number, "message"), name, name, extra={"endpoint": name})
 
     def _find_route(self, name: str) -> Route | None:
         return next((each for each in self.configuration.routes if each.name == name), None)

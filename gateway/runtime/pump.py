@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Final
 
 from gateway.endpoints.base import EndsIntake, Source
-from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.errors import GatewayError, LeaseNotHeldError, NotConnectedError, unexpected_error
 from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.record.counters import ConnectionState, EndpointState
@@ -54,7 +53,7 @@ class Pump:
         self.duplicates = self._relay.duplicates
         self._removed = False  # set before _stop
         self._relay_until = 0.0  # monotonic seconds, after a stop; set before _stop
-        self._alive_at = 0.0  # monotonic seconds; the source was connected after it; 0: never
+        self.alive_at = 0.0  # monotonic seconds; the source was connected after it; 0: never
         self._first_polls_until = 0.0  # monotonic seconds
         self._reconnect_reason = ""  # set when the connection must be replaced
         self._thread = threading.Thread(target=self._run, name=f"pump-{state.name}", daemon=True)
@@ -84,22 +83,10 @@ class Pump:
         """Whether every received batch is settled."""
         return not self._relay.in_flight
 
-    def misses(self, since: float) -> bool:
-        """Return whether its broker may have no subscription of it, and keep nothing for it.
-
-        A broker that keeps messages for the source does so from the first connection on. At another
-        one, a source that has been busy `since` then, in monotonic seconds, may not know that its
-        connection is lost. A broker that refuses the source is not waited for. One inside this
-        process reports no continuity, and keeps messages for queues that are subscribed.
-        """
-        source, state = self._binding.source, self.state.connection
-        continuity = source.continuity if isinstance(source, ReportsContinuity) else None
-        keeps = continuity is not None and continuity.retention is not Retention.NOTHING
-        if self._stop.is_set() or (keeps and self._alive_at):
-            return False
-        if state is ConnectionState.CONNECTED:
-            return continuity is not None and self._alive_at < since
-        return state in {ConnectionState.CONNECTING, ConnectionState.LOST}
+    @property
+    def stopping(self) -> bool:
+        """Whether it receives no further batch."""
+        return self._stop.is_set()
 
     @property
     def replaces_source(self) -> bool:
@@ -221,7 +208,7 @@ class Pump:
                 raise NotConnectedError(f"{self.state.name}: stopped while it connected")
             self._opening = False
             self._relay.stop_waiting()
-            self._alive_at = begun
+            self.alive_at = begun
             self.gaps.connected()
             self.state.connected()
             self._first_polls_until = time.monotonic() + FIRST_POLLS
@@ -231,7 +218,7 @@ class Pump:
         self.begun = True
         timeout = POLL_INTERVAL if begun < self._first_polls_until else RECEIVE_TIMEOUT
         batch = self._binding.source.receive(timeout)
-        self._alive_at = begun
+        self.alive_at = begun
         self.gaps.check()
         if batch is not None:
             self._relay.relay(batch)
@@ -257,7 +244,7 @@ class Pump:
                 self.gaps.lost(NotConnectedError(f"{self.state.name}: a reload replaced it"))
             self._binding.source.close()
             self.state.connection = ConnectionState.CONNECTING
-            self._alive_at = 0.0
+            self.alive_at = 0.0
             self.begun = False
         self._binding, self._next_binding = binding, None
         self.gaps.attach(binding.source, watched_by(binding.rules.router.routes))

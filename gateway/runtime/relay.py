@@ -39,7 +39,7 @@ _Outbound: TypeAlias = tuple[Lane, OutboundBatch, Sequence[HeldBack]]  # copies 
 
 SILENCE: Final = 1.0  # seconds; what a broker delivers again comes first over a connection
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
-MAX_PART_BYTES: Final = 1 << 20  # of a batch that is handed to a lane at once
+MAX_PART_BYTES: Final = 4 << 20  # of a batch that is handed to a lane at once
 
 
 class Relay:
@@ -267,7 +267,7 @@ def _hand_over(
     held: Sequence[HeldBack],
     trace: TraceBatch | None,
 ) -> None:
-    """Deliver the copies, in parts that a nearly full disk takes one after the other.
+    """Deliver the copies, in parts: a nearly full disk takes and a slow link answers each of them.
 
     Those that are held are newer than a copy of their name that was delivered.
     """

@@ -12,9 +12,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.pump import Pump
-from gateway.runtime.record.counters import EndpointState
+from gateway.runtime.record.counters import ConnectionState, EndpointState
 
 
 class StartOrder:
@@ -38,12 +39,12 @@ class StartOrder:
 
     def sources_ready(self, state: EndpointState, since: float) -> bool:
         """Return whether no source misses what a target, connected `since`, is sent."""
-        return not any(pump.misses(since) for pump in self._sources_at(state.name))
+        return not any(_misses(pump, since) for pump in self._sources_at(state.name))
 
     def hasten_sources(self, state: EndpointState) -> None:
         """Let the sources that miss something connect now: the broker of a target is there."""
         for pump in self._sources_at(state.name):
-            if pump.misses(0.0):
+            if _misses(pump, 0.0):
                 pump.state.hasten()
 
     def readers_ready(self, targets: Sequence[str], deadline: float) -> bool:
@@ -56,7 +57,7 @@ class StartOrder:
             return True
         return not self._changing and not any(
             pump.replaces_source
-            or (not pump.begun and self._lanes[name].sending and pump.misses(0.0))
+            or (not pump.begun and self._lanes[name].sending and _misses(pump, 0.0))
             for name in targets
             if name in self._lanes
             for pump in self._sources_at(name)
@@ -68,3 +69,21 @@ class StartOrder:
         for source, pump in [*self._pumps.items()]:
             if source in brokers and brokers[source] == brokers.get(name):
                 yield pump
+
+
+def _misses(pump: Pump, since: float) -> bool:
+    """Return whether the broker of a source may have no subscription of it, and keep nothing.
+
+    A broker that keeps messages for the source does so from the first connection on. At another
+    one, a source that has been busy `since` then, in monotonic seconds, may not know that its
+    connection is lost. A broker that refuses the source is not waited for. One inside this
+    process reports no continuity, and keeps messages for queues that are subscribed.
+    """
+    source, state = pump.source, pump.state.connection
+    continuity = source.continuity if isinstance(source, ReportsContinuity) else None
+    keeps = continuity is not None and continuity.retention is not Retention.NOTHING
+    if pump.stopping or (keeps and pump.alive_at):
+        return False
+    if state is ConnectionState.CONNECTED:
+        return continuity is not None and pump.alive_at < since
+    return state in {ConnectionState.CONNECTING, ConnectionState.LOST}

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from threading import Event
 from time import monotonic, sleep
 from typing import Final
@@ -99,7 +100,12 @@ def _things_of(
 def _asked(configuration: Configuration, thing: Thing) -> Thing:
     """Return the thing with what its broker tells. Raises EndpointError as `count_held` does."""
     if thing.endpoint not in configuration.endpoints:
-        fault = "the endpoint left the configuration; write it again, to reach its broker"
+        kind, name = thing.role.partition(" ")[0], thing.made.name
+        fault = (
+            "the endpoint left the configuration, and nothing reads this any more; to end it, write"
+            f" the endpoint again (kind {kind}, a route is not needed), and run gateway withdraw"
+            f" CONFIG --yes --only {quote(name)}"
+        )
         return replace(thing, fault=fault)
     settings = configuration.endpoints[thing.endpoint].settings
     if thing.made.broker not in {settings.broker_key, *settings.broker_keys}:

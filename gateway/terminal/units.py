@@ -1,4 +1,4 @@
-"""Durations and sizes in their largest suitable unit."""
+"""Durations and sizes in their largest suitable unit, and numbers with their noun."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def duration(seconds: float) -> str:
         if seconds < next_length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds / 86_400:.0f} d"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: `1 error`, `2,000 errors`, `2 copies` with a `plural`."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def size(count: float) -> str:

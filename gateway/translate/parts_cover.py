@@ -13,12 +13,13 @@ from typing import TypeAlias
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.parts import BOUNDARY
 from gateway.errors import TranslationError
-from gateway.model.dead_letter_rule import FORBIDDEN_NAME
+from gateway.model.dead_letter_rule import EMPTY_NAME, MISPLACED_BOUNDARY
 from gateway.model.matching import admits
 from gateway.model.pattern import AnyMany, Level, Literal, Pattern
 
 Levels: TypeAlias = tuple[Level, ...]
 NO_KEY = "has no key"
+NO_TOPIC = (Literal(""),)  # one empty level alone
 
 
 def divisions(pattern: Pattern, target: Dialect) -> Iterator[tuple[Levels, Levels | None]]:
@@ -31,9 +32,11 @@ def divisions(pattern: Pattern, target: Dialect) -> Iterator[tuple[Levels, Level
     fixed = [at for at, level in enumerate(levels) if level == Literal(BOUNDARY)]
     if fixed:
         (at, *more) = fixed
+        if levels[:at] == NO_TOPIC:
+            raise TranslationError(target.name, BOUNDARY, EMPTY_NAME, "the topic is empty")
         if more or not at:
             reason = f"a level {BOUNDARY!r} stands between topic and key, and nowhere else"
-            raise TranslationError(target.name, BOUNDARY, FORBIDDEN_NAME, reason)
+            raise TranslationError(target.name, BOUNDARY, MISPLACED_BOUNDARY, reason)
         yield levels[:at], levels[at + 1 :]
         return
     yield levels, None
@@ -41,5 +44,7 @@ def divisions(pattern: Pattern, target: Dialect) -> Iterator[tuple[Levels, Level
         if isinstance(level, AnyMany):
             if BOUNDARY not in pattern.exclusions.whole_levels:
                 yield (*levels[:at], AnyMany(0)), (AnyMany(0), *levels[at + 1 :])
-        elif at and admits(level, BOUNDARY, pattern.exclusions, first=False):
+        elif levels[:at] not in {(), NO_TOPIC} and admits(
+            level, BOUNDARY, pattern.exclusions, first=False
+        ):
             yield levels[:at], levels[at + 1 :]

@@ -75,12 +75,26 @@ def _parts_covers(
                 yield replace(cover, reasons=(*cover.reasons, *more))
                 continue
             own = (*cover.reasons, *filter(None, [cover.shorter]))
-            for below in covers_of(Pattern(key), source, rules) if key else [Cover((), ())]:
+            for below in _key_covers(key, source, rules):
                 surplus = [*below.reasons, *filter(None, [below.shorter])]
                 if key == (AnyMany(1),):
                     surplus.append("is not empty")
                 reasons = (*own, *(f"its key {words}" for words in surplus))
                 yield Cover((*cover.levels, Literal(BOUNDARY), *below.levels), reasons)
+
+
+def _key_covers(key: Levels, source: Dialect, rules: Dialect) -> Iterator[Cover]:
+    """Yield covers of a key; a key of one level may have another spelling than a longer one."""
+    if not key:
+        yield Cover((), ())
+        return
+    alone = replace(rules, empty_levels=False)
+    first, *more = key
+    text = first.text if isinstance(first, Literal) and more == [AnyMany(0)] else "x"
+    if alone.spelled_later(text) != rules.spelled_later(text):
+        yield from covers_of(Pattern((first,)), source, alone)
+        key = (first, AnyMany(1))
+    yield from covers_of(Pattern(key), source, alone if len(key) == 1 else rules)
 
 
 def _has_open_topic(pattern: Pattern) -> bool:
@@ -185,6 +199,11 @@ def _literal(text: str, canonical: str, target: Dialect, *, last: bool) -> tuple
             return _prefix(text.partition(target.any_one)[0]), reason
         if last and text == target.any_many:
             return AnyOne(), reason
+    if target.wildcard_placement is WildcardPlacement.PLAIN and text in {
+        target.any_one,
+        target.any_many,
+    }:
+        return AnyOne(), reason  # ordinary in a key of Kafka
     return Literal(text), ""
 
 

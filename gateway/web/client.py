@@ -95,7 +95,8 @@ def _describe(response: HTTPResponse, *, token: str) -> str:
     if response.status == HTTPStatus.UNAUTHORIZED:
         reason = "the token is wrong" if token else "it needs a token"
         return (
-            f"{reason}; give the file that `web.token` of its configuration names with --token-file"
+            f"{reason}; give CONFIG, and the variable or file that its `web.token` names, or a file"
+            " with --token-file"
         )
     return f"the gateway answers {response.status} {response.reason}"
 

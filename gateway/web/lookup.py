@@ -78,7 +78,7 @@ def propose_route(
 ) -> Json:
     """Return a pattern and a template that make `wanted` at system `target` of `name`, as YAML.
 
-    They are checked for these two names alone, and not beside the other routes. The endpoints are
+    They are checked only for these two names, and not beside the other routes. The endpoints are
     the first ones of both systems that a route has.
 
     Raises:

@@ -8,9 +8,15 @@ from datetime import UTC, date, datetime
 from hashlib import blake2b
 from pathlib import Path
 
+import pytest
+
+from gateway.archive.journal import rolling
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
+from gateway.archive.layout import journals
+from gateway.night.archive.segments.convert import convert
+from tests.archive.no_converter import NoConverter
 from tests.waiting import PATIENCE
 
 DAY = date(2026, 3, 14)
@@ -80,9 +86,13 @@ def archive(
     clock: Callable[[], int] = noon,
 ) -> None:
     """Write the rows, wait until they are durable, and close the writer: they are in segments."""
-    writer = ArchiveWriter(root, gateway, start, QUICK, clock=clock)
-    put(writer, *batches)
-    writer.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rolling, "Converter", NoConverter)
+        writer = ArchiveWriter(root, gateway, start, QUICK, clock=clock)
+        put(writer, *batches)
+        writer.close()
+    for path in journals(root, gateway):
+        convert(root, path)
 
 
 def put(writer: ArchiveWriter, *batches: Rows) -> None:

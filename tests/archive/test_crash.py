@@ -11,10 +11,11 @@ from time import monotonic
 
 import pytest
 
+from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.verification.verify import verify_archive
-from tests.archive.samples import DAY, START, archive, identity
+from tests.archive.samples import DAY, QUICK, START, identity, noon
 from tests.archived import read_rows, segments
 from tests.waiting import PATIENCE
 
@@ -53,7 +54,7 @@ def test_every_acknowledged_row_is_archived_once_after_kills(tmp_path: Path, kil
         numbers = killed(tmp_path, start, rng.uniform(0, 0.3))
         acknowledged |= {identity(number, start) for number in numbers}
 
-    archive(tmp_path, start=START + kills)  # a start after the last crash
+    ArchiveWriter(tmp_path, "edge", START + kills, QUICK, clock=noon).close()  # the next start
 
     found = Counter(row["id"] for row in read_rows(tmp_path, DAY))
     assert acknowledged

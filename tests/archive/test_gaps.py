@@ -20,8 +20,8 @@ def row(
 ) -> dict[str, object]:
     return {
         "gateway": "edge", "route": "orders", "endpoint": "plant", "name": "#", "rule": rule,
-        "reason": "counted", "target": None, "source_time": moment(NOON + begin),
-        "time": moment(NOON + end), "size": lost, **more,
+        "reason": "counted", "target": None, "begin": moment(NOON + begin),
+        "time": moment(NOON + end), "lost": lost, **more,
     }  # fmt: skip
 
 
@@ -55,3 +55,9 @@ def test_losses_that_overlap_are_one_gap_of_a_date(
 )
 def test_losses_of_different_sources_and_reasons_stay_apart(other: dict[str, str]) -> None:
     assert len(merge_gaps([row(0, 5, 3), {**row(0, 5, 3), **other}])) == 2
+
+
+def test_a_row_without_a_begin_is_a_moment() -> None:
+    (found,) = merge_gaps([{**row(0, 5, 3), "begin": None}])
+
+    assert (found.begin, found.end) == (NOON + 5, NOON + 5)

@@ -69,4 +69,4 @@ def running(folder: Path, java_options: Sequence[str] = ()) -> Iterator[ActiveMq
     try:
         yield broker
     finally:
-        broker.stop()
+        broker.kill()

@@ -7,7 +7,7 @@ import json
 import signal
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,18 @@ _numbers = count()
 class RabbitmqServer(RabbitmqNode):
     """A node with the management plugin, and listeners for MQTT if asked: it starts 5 s later.
 
-    `suite` is the supply of the server; None for this run's. Mutable.
+    `suite` is the supply of the server; None for this run's. `more` are lines of its configuration.
+    Mutable.
     """
 
-    def __init__(self, folder: Path, *, mqtt: bool = False, suite: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        mqtt: bool = False,
+        suite: str | None = None,
+        more: Sequence[str] = (),
+    ) -> None:
         self._suite = suite
         self.mqtt_port, self.web_mqtt_port = free_port(), free_port()
         self._web_port = free_port()
@@ -39,6 +47,7 @@ class RabbitmqServer(RabbitmqNode):
             "management.tcp.ip = 127.0.0.1",
             f"management.tcp.port = {self._web_port}",
             "disk_free_limit.absolute = 1MB",
+            *more,
         ]
         plugins = ["rabbitmq_management"]
         if mqtt:
@@ -137,7 +146,7 @@ def session_rabbitmq_4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rab
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 def skip_without_rabbitmq() -> None:
@@ -153,7 +162,7 @@ def _running(folder: Path, *, mqtt: bool = False) -> Iterator[RabbitmqServer]:
         server.start()
         yield server
     finally:
-        server.stop()
+        server.kill()
 
 
 @pytest.fixture

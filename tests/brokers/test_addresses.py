@@ -24,7 +24,7 @@ from tests.brokers.mosquitto import Mosquitto, StartMosquitto
 from tests.brokers.running import Client
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 CONFIG = """\
 endpoints:

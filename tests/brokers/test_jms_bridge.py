@@ -26,7 +26,7 @@ from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 CONFIG = """\
 endpoints:

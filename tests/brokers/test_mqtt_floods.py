@@ -24,7 +24,7 @@ from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.broker
 
-FLOOD = 1_000_000  # the first number of a flood; those of the load are smaller
+FLOOD = 1_000_000  # the first number of a flood; the load has smaller ones
 RETAINED = Headers(DeliveryMode.AT_LEAST_ONCE, retained=True)
 LEVEL = "x" * 1_000
 MEGABYTES = 256  # of the sidecar in docs/security.md

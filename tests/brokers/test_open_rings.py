@@ -24,7 +24,7 @@ from tests.brokers.mosquitto import OPEN, Mosquitto, StartMosquitto
 from tests.brokers.running import Client
 from tests.waiting import until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 COUNT = 3  # messages
 LIMIT = 5

@@ -23,7 +23,7 @@ from tests.waiting import until
 
 __all__ = ["relay"]  # a fixture
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 SPRING_JARS = [
     JARS / f"{name}.jar"

@@ -25,7 +25,7 @@ from tests.brokers.rabbitmq_server import Vhost
 from tests.brokers.running import Client
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 MOST_NAMED = 6  # two gateways are the first ones between each two brokers of the mesh
 MOST_COPIES = 22  # of one message at one broker of a mesh of three, without names of brokers

@@ -15,7 +15,7 @@ from tests.brokers.mosquitto import Mosquitto
 from tests.brokers.running import Client
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 RENAMES, COUNT = 3, 300  # messages before each rename, and behind the last one
 CONFIG = """\
 gateway: {{name: renaming}}

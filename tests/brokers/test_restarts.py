@@ -21,7 +21,7 @@ from tests.brokers.station import Station
 from tests.endpoints.exchange import opened, send
 from tests.waiting import until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 ONCE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 COUNT = 20

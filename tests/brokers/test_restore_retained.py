@@ -105,6 +105,7 @@ def in_rabbitmq(port: int, vhost: str = "/") -> MqttSettings:
     )  # fmt: skip
 
 
+@pytest.mark.nightly  # it is the only one in each run that needs a node with MQTT
 def test_rabbitmq_keeps_the_session_of_a_target_that_was_restored(rabbitmq_of_mqtt: Vhost) -> None:
     settings = in_rabbitmq(rabbitmq_of_mqtt.server.mqtt_port, rabbitmq_of_mqtt.name)
     session = MemorySession(settings, "plant/+/1-out")

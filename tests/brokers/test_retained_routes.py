@@ -18,7 +18,7 @@ from tests.brokers.mosquitto import OPEN, Mosquitto, StartMosquitto
 from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 LIVE = Headers(mode=DeliveryMode.AT_LEAST_ONCE)
 RETAINED = replace(LIVE, retained=True)

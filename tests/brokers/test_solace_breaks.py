@@ -166,6 +166,7 @@ def check(folder: Path, there: list[Message], back: list[Message]) -> None:
         assert {name for name, times in copies.items() if times > 1} <= names | seen
 
 
+@pytest.mark.nightly
 def test_nothing_is_lost_when_the_solace_broker_is_killed(
     tmp_path: Path, stored: StoredBroker, start_mosquitto: StartMosquitto
 ) -> None:

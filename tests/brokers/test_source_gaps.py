@@ -33,7 +33,7 @@ from tests.waiting import PATIENCE, until
 
 __all__ = ["relay"]  # a fixture
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 PLUGIN = Path("/usr/lib/x86_64-linux-gnu/mosquitto_dynamic_security.so")
 
 

@@ -127,7 +127,8 @@ def check_times(folder: Path) -> None:
     """Check that no delivery of a name was recorded before that of an earlier message."""
     times: defaultdict[str, list[tuple[bytes, datetime]]] = defaultdict(list)
     for row in archived(folder):
-        assert row["received"] <= row["time"]
+        if row["leg"] != "gap":  # it has no message
+            assert row["received"] <= row["time"]
         if row["leg"] == "delivered":
             times[row["name"]].append((row["id"], row["time"]))
     for name, found in times.items():

@@ -67,6 +67,14 @@ def faults(folder: Path, settings: str) -> list[tuple[int, str, str]]:
         pytest.param("kind: rabbitmq, url: 'amqp://[::1'", 5, "no address", "amqp://", id="amqp"),
         pytest.param("kind: rabbitmq, url: 'amqp://[x]:1]'", 5, "no address", "", id="amqp-host"),
         pytest.param(
+            "kind: kafka, servers: ['kafka://h:9092']", 5, "no address", "HOST:PORT", id="kafka"
+        ),
+        pytest.param("kind: kafka, servers: []", 5, "no server", "HOST:PORT", id="kafka-none"),
+        pytest.param(
+            "kind: kafka, start: yesterday", 5, "no time", "earliest, latest", id="kafka-start"
+        ),
+        pytest.param("kind: kafka, username: a", 5, "both", "`password`", id="kafka-password"),
+        pytest.param(
             "kind: mqtt, host: 'tcp://plant:1883'", 5, "no host name", "`port`", id="mqtt"
         ),
     ],
@@ -101,6 +109,8 @@ def test_equal_faults_are_one_finding(tmp_path: Path) -> None:
         pytest.param(f"kind: jms, {JARS}, urls: [q], properties: [hostName=mq1]", id="ibm"),
         pytest.param(f"kind: jms, {JARS}, urls: [q], jndi_factory: com.F", id="jndi"),
         pytest.param("kind: mqtt, host: '::1'", id="mqtt"),
+        pytest.param("kind: kafka, servers: '[::1]:9092'", id="kafka"),
+        pytest.param("kind: kafka, start: 2026-01-31T00:00:00Z", id="kafka-start"),
     ],
 )
 def test_an_address_that_a_library_accepts_is_none(tmp_path: Path, settings: str) -> None:

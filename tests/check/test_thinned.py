@@ -94,3 +94,32 @@ def test_names_of_fields_lose_their_order(thin: str, *, warns: bool, check: Chec
     _, lines = check(gateway=named.replace("host: office", "host: office, allow: ['b/#']"))
 
     assert any("nights call these out of order" in line for line in lines) is warns
+
+
+SHARED = """\
+endpoints:
+  plant: {kind: mqtt, host: localhost, tls: {}}
+  office: {kind: mqtt, host: office, tls: {}}
+  other: {kind: mqtt, host: HOST, tls: {}, client_id: other}
+spool: {path: spool}
+routes:
+  changes:
+    from: {endpoint: plant, pattern: "a/{rest...}"}
+    to: {endpoint: office, template: "c/{rest...}", thin: {on_change: true}}
+  alarms:
+    from: {endpoint: plant, pattern: "b/{rest...}"}
+    to: {endpoint: other, template: "TEMPLATE/{rest...}"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("host", "template", "warns"),
+    [("office", "c", True), ("office", "d", False), ("elsewhere", "c", False)],
+)
+def test_another_endpoint_may_send_a_thinned_name(
+    host: str, template: str, *, warns: bool, check: Check
+) -> None:
+    _, lines = check(gateway=SHARED.replace("HOST", host).replace("TEMPLATE", template))
+
+    found = [line for line in lines if "'other' may send the same names to that broker" in line]
+    assert len(found) == warns

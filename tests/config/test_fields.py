@@ -83,7 +83,7 @@ WRONG = [
         "A.{m}", "retained-field", "", id="retained-set",
     ),
     pytest.param(
-        {"more": ', payload: {set: {b: "{property.c|default:a.b}"}}'},
+        {"more": ', headers: {set: {b: "{property.c|default:a.b}"}}'},
         "A.{m}", "template", "has '.'", id="default-set",
     ),
 ]  # fmt: skip

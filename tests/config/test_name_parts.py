@@ -66,7 +66,7 @@ def test_a_capture_does_not_move_the_boundary(tmp_path: Path, name: str) -> None
 
     with pytest.raises(TranslationError, match="nowhere else") as caught:
         forward.targets[0].name_for(Subject(levels), forward.source.capture(levels))
-    assert caught.value.rule == "forbidden-name"
+    assert caught.value.rule == "boundary"
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,9 @@ BROKERS = {"rabbitmq": (_rabbitmq, "#"), "activemq": (_activemq, ">"), "nats": (
 
 @pytest.mark.parametrize("levels", NAMES, ids="".join)
 @pytest.mark.parametrize("sends", ["mqtt", "own"])
-@pytest.mark.parametrize("broker", BROKERS)
+@pytest.mark.parametrize(
+    "broker", [pytest.param("rabbitmq", marks=pytest.mark.nightly), "activemq", "nats"]
+)
 def test_a_copy_equals_its_digest_by_another_protocol_of_its_broker(
     request: pytest.FixtureRequest, broker: str, sends: str, levels: tuple[str, ...]
 ) -> None:

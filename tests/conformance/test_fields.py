@@ -17,6 +17,9 @@ from tests.conformance.bridged import Bridged
 from tests.conformance.test_endpoints import systems
 from tests.endpoints.systems import SYSTEMS, System
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
+
 FIELDS = "{payload.site}", "{property.line|default:none}"
 ROUTES = """\
   out:

@@ -21,6 +21,9 @@ from tests.copy_proofs import PROOF
 from tests.endpoints.systems import SYSTEMS, System
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
+
 BOTH_WAYS = """\
   out:
     from: {{endpoint: here, pattern: "t/{{rest...}}"}}

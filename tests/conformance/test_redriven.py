@@ -20,6 +20,9 @@ from tests.endpoints.exchange import QUIET, opened
 from tests.endpoints.nats.stream import ask
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
+
 MOST = 20  # messages until the other reader has one
 ROUTE = """\
   redrive:

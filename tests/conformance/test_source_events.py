@@ -277,7 +277,7 @@ def another_spelling(trial: Trial) -> None:
 
 
 def removal_while_away(trial: Trial, what: str) -> None:
-    """A queue takes its messages with it; those of a consumer come again."""
+    """A queue takes its messages with it; a consumer's messages come again."""
     trial.publish()
     trial.settle()
     trial.stop()

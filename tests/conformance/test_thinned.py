@@ -15,6 +15,9 @@ from tests.endpoints.nats.stream import ask
 from tests.endpoints.systems import SYSTEMS, System
 from tests.waiting import until
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
+
 THIN = ", thin: {seconds: 3600}"
 ROUTES = """\
   out:

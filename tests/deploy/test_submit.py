@@ -51,7 +51,7 @@ def test_arguments_and_the_exit_status_pass_through(tmp_path: Path) -> None:
 
     assert done.returncode == 1, done.stderr
     lines = done.stdout.splitlines()  # spark-submit merges both streams of the program
-    assert lines[-1] == "1 shortened names, 1 of them sent to 1 targets"
+    assert lines[-1] == "1 shortened name, 1 of them sent to 1 target"
     assert any("_names/west.jsonl:1: is no object" in each for each in lines)
     assert not list(scratch.glob("tmp.*"))
     (log,) = scratch.iterdir()

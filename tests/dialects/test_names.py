@@ -111,15 +111,15 @@ ILLEGAL = [
     ("rabbitmq", "é" * 128, 0, "too-long", "is 256 bytes, limit 255"),
     ("kafka", "", 0, "empty-name", "it is empty"),
     ("kafka", ":k", 0, "empty-name", "it is empty"),
-    ("kafka", ".", 0, "forbidden-name", "no name is '.'"),
-    ("kafka", "..:k", 0, "forbidden-name", "no name is '..'"),
+    ("kafka", ".", 0, "forbidden-topic", "no topic is '.'"),
+    ("kafka", "..:k", 0, "forbidden-topic", "no topic is '..'"),
     ("kafka", "a b", 1, "forbidden-character", "' ' is none of the characters of a name"),
     ("kafka", "a/b", 1, "forbidden-character", "'/' is none of the characters of a name"),
     ("kafka", "é:k", 0, "forbidden-character", "'é' is none of the characters of a name"),
     ("kafka", "a:b\ud800", 3, "surrogate", "no UTF-8"),
     ("kafka", "n" * 250, 0, "too-long", "is 250 characters, limit 249"),
-    ("kafka", "a:b.:", 0, "forbidden-name", "between topic and key, and nowhere else"),
-    ("kafka", "a._x3A-.b", 0, "forbidden-name", "between topic and key, and nowhere else"),
+    ("kafka", "a:b.:", 0, "boundary", "between topic and key, and nowhere else"),
+    ("kafka", "a._x3A-.b", 0, "boundary", "between topic and key, and nowhere else"),
 ]
 
 BAD_PATTERNS = [
@@ -147,7 +147,7 @@ BAD_PATTERNS = [
     ("kafka", "a.b*:c*", 2, "wildcard-in-element"),
     ("kafka", "a.#", 2, "forbidden-character"),
     ("kafka", "a:>.:", 2, "wildcard-not-last"),
-    ("kafka", "a:b.:", 0, "forbidden-name"),
+    ("kafka", "a:b.:", 0, "boundary"),
 ]
 
 WARNED = [

@@ -1,4 +1,4 @@
-"""A proxy on loopback: HTTP CONNECT and SOCKS5, with a log-in, for names that only it knows."""
+"""Proxies on loopback: HTTP CONNECT and SOCKS5 with a log-in; a link as slow as a test says."""
 
 from __future__ import annotations
 
@@ -88,6 +88,64 @@ class Proxy:
         self.asked.append(f"{shown}:{port}")
         client.sendall(b"\5\0\0\3\4host\0\1")
         return port
+
+
+class SlowLink:
+    """Relays to a port of loopback; of what clients send, it passes on what a test lets through.
+
+    Thread-safe: guarded by self._changed.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self.connections = 0  # so far
+        self._allowed = self._passed = 0  # bytes
+        self._changed = threading.Condition()
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def let(self, count: int) -> None:
+        """Let so many more bytes through, as soon as they come."""
+        with self._changed:
+            self._allowed += count
+            self._changed.notify_all()
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether all that it may pass on has come and is passed on."""
+        return self._passed == self._allowed
+
+    def close(self) -> None:
+        self._server.close()
+        self.let(1 << 40)
+        for each in self._open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._server.accept()
+                broker = socket.create_connection(("127.0.0.1", self._to))
+                self._open += [client, broker]
+                self.connections += 1
+                threading.Thread(target=_copy, args=[broker, client], daemon=True).start()
+                threading.Thread(target=self._pass_on, args=[client, broker], daemon=True).start()
+
+    def _pass_on(self, client: socket.socket, broker: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: not self.is_spent)
+                    room = self._allowed - self._passed
+                data = client.recv(min(65_536, room))
+                if not data:
+                    break
+                broker.sendall(data)
+                with self._changed:
+                    self._passed += len(data)
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

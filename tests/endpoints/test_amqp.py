@@ -162,6 +162,7 @@ def test_a_stream_is_left_to_the_kind_that_reads_it(rabbitmq_4: Vhost) -> None:
     source.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(servers.supply()), reason="another supply has a RabbitMQ 4")
 def test_the_plug_in_of_rabbitmq_3_is_refused(tmp_path: Path) -> None:
     """It accepts messages that no queue takes."""
@@ -174,7 +175,7 @@ def test_the_plug_in_of_rabbitmq_3_is_refused(tmp_path: Path) -> None:
             sink.open()
         sink.close()
     finally:
-        node.stop()
+        node.kill()
 
 
 def test_messages_of_many_frames_and_more_than_the_window(rabbitmq_4: Vhost) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +15,26 @@ from gateway.endpoints.amqp.wanted import wanted_addresses
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.amqp import KNOWN, AmqpSettings
-from gateway.errors import SubscriptionRefusedError
+from gateway.errors import EndpointError, SubscriptionRefusedError
 from gateway.model.dead_letter_rule import DESTINATION, NOT_AUTHORISED, REFUSED, DeadLetterRule
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome
 from gateway.wire.amqp import frames, values
-from gateway.wire.amqp.values import NULL, TRUE, composite, uint
+from gateway.wire.amqp.values import NULL, TRUE, composite, map_of, string, symbol, uint
 from tests.brokers.hostile_servers import serving
 from tests.endpoints.exchange import opened, send
-from tests.hostile.amqp_servers import Fields, amqp, attached, error, outcome
+from tests.hostile.amqp_servers import (
+    FRAME,
+    Fields,
+    amqp,
+    attached,
+    credit,
+    error,
+    frame,
+    outcome,
+    say,
+    scripted,
+)
 
 ADDRESSES = [
     ("rabbitmq-4", "a.b/c d", "/exchanges/amq.topic/a.b%2Fc%20d"),
@@ -82,6 +94,23 @@ OUTCOMES: list[tuple[bytes, Outcome, str]] = [
 ]
 
 
+@pytest.mark.parametrize(("version", "refused"), [("3.10.8", True), ("4.0.5", False)])
+def test_the_plug_in_of_rabbitmq_3_is_refused(version: str, refused: bool) -> None:
+    """It accepts messages that no queue takes."""
+    told = map_of({symbol("product"): string("RabbitMQ"), symbol("version"): string(version)})
+    answer = say(frame(frames.OPEN, [string("server"), None, uint(FRAME), *[None] * 6, told]))
+    with serving(amqp(frames.OPEN, answer)) as port:
+        sink = make_sink(_settings(port))
+        found = (
+            pytest.raises(EndpointError, match=r"no queue takes; use the kind `rabbitmq`$")
+            if refused
+            else nullcontext()
+        )
+        with found:
+            sink.open()
+        sink.close()
+
+
 @pytest.mark.parametrize(("state", "wanted", "rule"), OUTCOMES)
 @pytest.mark.parametrize("settled", [True, False])
 def test_an_outcome_settles_a_range(
@@ -135,6 +164,24 @@ def test_a_symbolic_mechanism_alone_is_an_offer() -> None:
     )
     with serving(amqp("sasl", lambda _: [one])) as port, opened(make_sink(_settings(port))):
         pass
+
+
+@pytest.mark.parametrize("state", [RELEASED, MODIFIED, composite(frames.REJECTED, [])])
+def test_nothing_passes_a_message_that_is_sent_again(state: bytes) -> None:
+    """The server takes one message at a time, refuses the first, and has room for the second."""
+    script = {
+        frames.ATTACH: lambda asked: [attached(asked), credit(asked[1], 1)],
+        frames.TRANSFER: lambda asked: (
+            [outcome(0, 0, state), credit(asked[0])]
+            if not asked[1]
+            else [outcome(asked[1], asked[1], composite(frames.ACCEPTED, []))]
+        ),
+    }
+    with serving(scripted(script)) as port, opened(sink := make_sink(_settings(port))):
+        answers = send(sink, _message("a"), _message("a"))
+        (later,) = send(sink, _message("a"))
+
+    assert [each.outcome for each in (*answers, later)] == [Outcome.RETRY] * 3
 
 
 SELECTOR = "region = 'emea' AND JMSPriority > 4"

@@ -6,6 +6,7 @@ import pytest
 
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
@@ -20,6 +21,11 @@ ONE = [
     pytest.param(
         RabbitmqSettings(url="amqp://u:p@Plant/"), RabbitmqSettings(url="amqp://plant:5672"),
         id="rabbitmq",
+    ),
+    pytest.param(
+        KafkaSettings(bootstrap_servers=("A", "b:9092")),
+        KafkaSettings(bootstrap_servers=("B", "a:9092")),
+        id="kafka",
     ),
     pytest.param(
         SolaceSettings(url="Plant"), SolaceSettings(url="tcp://plant:55555"), id="solace"
@@ -76,6 +82,11 @@ SERVERS = [
         id="rabbitmq",
     ),
     pytest.param(
+        KafkaSettings(bootstrap_servers=("A", "[::1]:1")),
+        ("kafka://a:9092", "kafka://[::1]:1"),
+        id="kafka",
+    ),
+    pytest.param(
         SolaceSettings(url="A,b", vpn="v"), ("tcp://a:55555/v", "tcp://b:55555/v"), id="solace"
     ),
     pytest.param(Yami4Settings(url="tcp://a:1"), ("tcp://a:1",), id="yami4"),
@@ -96,6 +107,7 @@ DURABLE = [
     pytest.param(NatsSettings(name="bus").for_gateway("g", "bus"), "g-bus-r", id="nats"),
     pytest.param(NatsSettings(jetstream=False).for_gateway("g", "bus"), "", id="core-nats"),
     pytest.param(RabbitmqSettings(name="work").for_gateway("g", "work"), "g-work", id="rabbitmq"),
+    pytest.param(KafkaSettings(name="lake").for_gateway("g", "lake"), "g-lake-r", id="kafka"),
     pytest.param(SolaceSettings(name="core"), "gateway/core/r", id="solace"),
     pytest.param(NatsSettings(name="new").for_gateway("g", "old"), "g-old-r", id="was-nats"),
     pytest.param(RabbitmqSettings(name="new").for_gateway("g", "old"), "g-old", id="was-rabbitmq"),

@@ -39,7 +39,10 @@ class Node(RabbitmqNode):
         assert not answer.returncode, answer.stdout
 
 
-@pytest.fixture(scope="module", params=[RabbitmqSettings, AmqpSettings])
+@pytest.fixture(
+    scope="module",
+    params=[RabbitmqSettings, pytest.param(AmqpSettings, marks=pytest.mark.nightly)],
+)
 def settings(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RabbitmqSettings | AmqpSettings]:
@@ -78,7 +81,7 @@ def settings(
             tls=certificate(folder, USER),
         )  # fmt: skip
     finally:
-        node.stop()
+        node.kill()
 
 
 def certificate(folder: Path, name: str) -> TlsSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, count, repeat
@@ -92,9 +92,9 @@ def attached(
     return frame(frames.ATTACH, fields)
 
 
-def credit(asked: Fields) -> bytes:
-    """Return the credit for a link that sends."""
-    fields = [uint(0), uint(_WINDOW), uint(0), uint(_WINDOW), uint(asked[1]), uint(0), uint(100)]
+def credit(handle: int, messages: int = 100) -> bytes:
+    """Return the credit for a link that sends, counted from its first message."""
+    fields = [uint(0), uint(_WINDOW), uint(0), uint(_WINDOW), uint(handle), uint(0), uint(messages)]
     return frame(frames.FLOW, fields)
 
 
@@ -108,7 +108,7 @@ def say(*parts: bytes) -> Answer:
 
 
 def _attach(asked: Fields) -> Iterable[bytes]:
-    return [attached(asked)] if asked[2] else [attached(asked), credit(asked)]
+    return [attached(asked)] if asked[2] else [attached(asked), credit(asked[1])]
 
 
 _ACCEPTED: Final = composite(frames.ACCEPTED, [])
@@ -127,9 +127,14 @@ _HONEST: Final[dict[Any, Answer]] = {
 
 def amqp(at: object, answer: Answer) -> Behaviour:
     """Be honest but for the `answer` to the request `at`, each time that it comes."""
+    return scripted({at: answer})
+
+
+def scripted(script: Mapping[Any, Answer]) -> Behaviour:
+    """Be honest but for the answers of a script, by the request."""
 
     def answers(code: Any, asked: Fields) -> Iterable[bytes]:  # noqa: ANN401  # or a header
-        return answer(asked) if code == at else _HONEST.get(code, say())(asked)
+        return script.get(code, _HONEST.get(code, say()))(asked)
 
     def behave(client: socket.socket) -> None:
         heard, fields = b"", NO_FIELDS

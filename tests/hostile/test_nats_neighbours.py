@@ -56,7 +56,7 @@ def hearing(settings: NatsSettings, forge: Callable[[str], Mapping[str, object]]
 
 
 def all_that_follow(reply: str) -> Mapping[str, object]:
-    """Refuse a message, and those of the next numbers before they are sent."""
+    """Refuse a message, and the next numbers before they are sent."""
     start, _, own = reply.rpartition(".")
     number = int(own.partition("-")[0])
     return {f"{start}.{each}": ERROR for each in (own, *range(number + 1, number + 50))}

@@ -33,13 +33,19 @@ def refuse(endpoint: Source | Sink, settings: EndpointSettings) -> None:
     endpoint.close()
 
 
-def log_in(settings: EndpointSettings, pattern: str, _address: str) -> None:
-    refuse(source_of(settings, pattern), settings)
-    refuse(make_sink(settings), settings)
+def log_in(settings: EndpointSettings, pattern: str, address: str) -> None:
+    open_source(settings, pattern, address)
+    refuse(make_sink(_impatient(settings)), settings)
 
 
 def open_source(settings: EndpointSettings, pattern: str, _address: str) -> None:
-    refuse(source_of(settings, pattern), settings)
+    refuse(source_of(_impatient(settings), pattern), settings)
+
+
+def _impatient(settings: EndpointSettings) -> EndpointSettings:
+    """Return the settings of an endpoint that gives a silent server up soon."""
+    waits = [each for each in ("connect_timeout", "answer_timeout") if hasattr(settings, each)]
+    return replace(settings, **dict.fromkeys(waits, 0.5))
 
 
 def read(settings: EndpointSettings, pattern: str, _address: str) -> None:

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, Self
 
+from gateway.endpoints import tls
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings
 from tests.hostile.behaviours import Cost
@@ -86,6 +87,7 @@ class _Log(logging.Handler):
 
 
 def _serve(pipe: Connection, honest: EndpointSettings, pattern: str, address: str) -> None:
+    vars(tls)["PROBE_TIMEOUT"] = 0.2  # seconds: a hostile server answers no handshake
     log = _Log()
     logging.getLogger().addHandler(log)
     neighbour = Neighbour(source_of(honest, pattern), make_sink(honest), address)

@@ -37,7 +37,7 @@ def test_the_exit_code_is_zero_when_every_line_is_imported(
     assert err == (
         "gateway: with other gateways at these brokers, write each `broker_id`, and run gateway"
         " check MAPPING.yaml OTHER.yaml ...\n"
-        "gateway: 1 routes; 0 lines or options lost, 0 stay at the broker\n"
+        "gateway: 1 route; 0 lines or options lost, 0 stay at the broker\n"
     )
 
 
@@ -118,7 +118,7 @@ def test_a_line_that_stays_at_the_broker_is_no_loss(
 
     _, err = capsys.readouterr()
     assert "1: option 'listener', option 'allow_anonymous' (line 2): stays where it is" in err
-    assert err.endswith("gateway: 1 routes; 0 lines or options lost, 2 stay at the broker\n")
+    assert err.endswith("gateway: 1 route; 0 lines or options lost, 2 stay at the broker\n")
 
 
 def test_the_exit_code_is_one_and_omitted_lines_are_listed(

@@ -32,6 +32,7 @@ def model(tmp_path: Path) -> Model:
     return Model(MODEL, tmp_path, compressed=True)
 
 
+@pytest.mark.nightly
 def test_two_messages_and_one_fault_have_no_error(model: Model) -> None:
     assert "errors: 0" in model.search("REJECTS=0")
 

@@ -26,6 +26,9 @@ from tests.archived import archived
 from tests.runtime.gateway.running import BrokerClient
 from tests.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
+
 CONFIG = """\
 gateway: {{name: {name}}}
 archive: {{path: {folder}/archive}}

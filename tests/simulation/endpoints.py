@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.redelivery_queue import RedeliveryQueue
+from gateway.endpoints.received_queue import ReceivedQueue
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import NotConnectedError
 from gateway.model.memory_size import messages_size
@@ -53,13 +53,13 @@ class SimulatedSource:
         self._broker, self._settings, self._flavour = broker, settings, flavour
         self._patterns = [each.pattern for each in subscriptions]
         self.client = client
-        self._queue: RedeliveryQueue[Message] | None = None
+        self._queue: ReceivedQueue[Message] | None = None
         self._connection: Connection | None = None
         self._last = 0  # number of the last message
         self.continuity = Continuity(Retention.KEPT if flavour.kept else Retention.NOTHING)
 
     @property
-    def queue(self) -> RedeliveryQueue[Message] | None:
+    def queue(self) -> ReceivedQueue[Message] | None:
         return self._queue
 
     def open(self) -> None:
@@ -69,7 +69,7 @@ class SimulatedSource:
         run.sleep(broker.latency())
         broker.check(self.client)
         unconfirmed: deque[Entry] = deque()
-        queue: RedeliveryQueue[Message] = RedeliveryQueue(
+        queue: ReceivedQueue[Message] = ReceivedQueue(
             self._flavour.capacity, messages_size, _marked,
             lambda count: self._confirm(connection, unconfirmed, count),
         )  # fmt: skip

@@ -18,7 +18,7 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.session import BrokerLimits
-from gateway.endpoints.redelivery_queue import RedeliveryQueue
+from gateway.endpoints.received_queue import ReceivedQueue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message
@@ -128,7 +128,7 @@ class ExactlyOnceSource:
         self.continuity = Continuity(Retention.KEPT)
 
     @property
-    def queue(self) -> RedeliveryQueue[Message] | None:
+    def queue(self) -> ReceivedQueue[Message] | None:
         return self._state.queue if self._state is not None else None
 
     def open(self) -> None:

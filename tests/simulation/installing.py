@@ -40,7 +40,7 @@ from tests.simulation.stand_ins import (
 
 PREFIXES: Final = (
     "gateway.runtime", "gateway.clock", "gateway.file_lock", "gateway.endpoints.base",
-    "gateway.endpoints.redelivery_queue", "gateway.endpoints.continuity",
+    "gateway.endpoints.received_queue", "gateway.endpoints.continuity",
     "gateway.archive.journal", "gateway.endpoints.mqtt.publish_state",
     "gateway.endpoints.mqtt.receive_state", "gateway.endpoints.jms.sink",
     "gateway.endpoints.solace.sink", "gateway.endpoints.sent_messages",

@@ -15,7 +15,7 @@ OTHERS: Final = ("mqtt5", "jms")
 FAULTS: Final = {  # kind -> weight
     "cut": 4, "silent-down": 3, "retry": 3, "away": 1, "repeat": 1, "slow": 1, "block": 2,
 }  # fmt: skip
-OWN_FAULTS: Final = {  # of each system alone
+OWN_FAULTS: Final = {  # only of each system
     "nats": {"lose-acks": 3, "delete-consumer": 3, "purge": 3},
     "rabbitmq": {"unbind": 3, "lose-sessions": 2, "block": 2},
 }  # fmt: skip

@@ -23,7 +23,8 @@ NEVER = {
     "inbox",
     "reserved",
     "empty-name",
-    "forbidden-name",
+    "boundary",
+    "forbidden-topic",
 }  # names that stay at their system
 TOO_LONG = {"too-long", "too-deep", "level-too-long"}
 UNREACHED = {"hidden-first", "shared-subscription"}

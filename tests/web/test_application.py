@@ -14,7 +14,7 @@ from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpRequest
 from tests.web.status_samples import LOCAL, STANDBY, FakeStatus, endpoint, refusal, route, status
 
-TOKEN = "correct-horse-battery-staple"  # noqa: S105  # of the tests alone
+TOKEN = "correct-horse-battery-staple"  # noqa: S105  # only of the tests
 
 
 def make_application(token: str | None = None, **facts: object) -> WebApplication:

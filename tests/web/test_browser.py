@@ -43,7 +43,7 @@ PROBLEM = route(
     lost_fields={"reply_to": 5},
     refusals=(refusal(HOSTILE), refusal("line/2/y", START + 5)),
 )  # fmt: skip
-TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
+TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # only of the tests
 
 
 @pytest.fixture(params=SIZES)

@@ -220,11 +220,11 @@ def test_other_certificates_and_another_token_are_taken_into_use(certificates: P
     make_certificate(folder, "other", "other-authority", "subjectAltName=IP:127.0.0.1")
     old = WebSettings(
         port=0, cert_file=str(folder / "server.pem"), key_file=str(folder / "server.key"),
-        token="the-first-token-of-the-page",  # noqa: S106  # of this test alone
+        token="the-first-token-of-the-page",  # noqa: S106  # only of this test
     )  # fmt: skip
     new = replace(
         old, cert_file=str(folder / "other.pem"), key_file=str(folder / "other.key"),
-        token="the-second-token-of-the-page",  # noqa: S106  # of this test alone
+        token="the-second-token-of-the-page",  # noqa: S106  # only of this test
     )  # fmt: skip
     with served(FakeStatus(status()), old) as server:
         old_token, new_token = folder / "old-token", folder / "new-token"

@@ -14,7 +14,7 @@ from gateway.web.token_guard import INTERVAL, TRIES, Access, TokenGuard
 from tests.waiting import PATIENCE
 from tests.web.status_samples import FakeStatus, served, status
 
-TOKEN = "correct-horse-battery-staple"  # noqa: S105  # of the tests alone
+TOKEN = "correct-horse-battery-staple"  # noqa: S105  # only of the tests
 RIGHT = f"Bearer {TOKEN}"
 
 

@@ -61,6 +61,7 @@ class Converter:
         self._output: BinaryIO = BytesIO()  # of the child
         self._failures = 0
         self.failed = 0  # conversions since the start
+        self.is_awaited = False  # by a stop, when no message has priority any more
         self._retry_time = 0.0
         self._logged = ""
 
@@ -123,7 +124,7 @@ class Converter:
     def _start(self) -> None:
         self._converting = list(self._sizes)[:_MAX_JOURNALS]
         waiting = sum(self._sizes[path] for path in self._converting)
-        nice = _NICE if waiting <= _MAX_NICE_BYTES else ()
+        nice = () if self.is_awaited or waiting > _MAX_NICE_BYTES else _NICE
         try:
             # A full pipe would stop the converter, and a full disk its output.
             self._output = _file_in_memory()

@@ -26,7 +26,7 @@ from gateway.errors import ArchiveError
 
 _HEAD: Final = "head"
 _TRAILER: Final = "trailer"
-_TRAILER_START: Final = b"\x81\xa7trailer"  # a msgpack map with this key alone
+_TRAILER_START: Final = b"\x81\xa7trailer"  # a msgpack map with only this key
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.clock import Clock, RowClock
 from gateway.errors import ArchiveError
 from gateway.file_lock import FileLock, FileLockedError
+from gateway.terminal.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +138,11 @@ class RollingJournal:
             self._lock.close()
             raise _not_writable(root, error) from error
         if leftover:
-            log.info("archive %s: converting %d journals of an earlier run", root, len(leftover))
+            log.info(
+                "archive %s: converting %s of an earlier run",
+                root,
+                counted(len(leftover), "journal"),
+            )
             self._converter.add(leftover)
         elif options.keep_days is not None or location.url:
             self._converter.start_without_journals()
@@ -202,6 +207,7 @@ class RollingJournal:
 
     def end(self) -> None:
         """Close the journal; a trailer that cannot be written is left out."""
+        self._converter.is_awaited = True
         if (journal := self._journal) is not None:
             try:
                 self._roll(journal, stopped=True)
@@ -214,7 +220,7 @@ class RollingJournal:
         """End and convert the journal; after `timeout` seconds the next start converts it."""
         self.end()
         if waiting := self._converter.finish(timeout):
-            log.warning("archive: %d journals wait for the next start", len(waiting))
+            log.warning("archive: for the next start: %s", counted(len(waiting), "journal"))
         self._lock.close()
 
     def _check_buffer(self, size: int) -> None:

@@ -1,8 +1,10 @@
 """`gateway connect CONFIG`: open every endpoint once and print what its broker answers.
 
-It sends and subscribes nothing. It asks NATS which streams have the subjects of the targets, Kafka
-whether their topics exist, and RabbitMQ whether the exchange is there. Exit status: 0 every broker
-accepts the connection and has these streams and topics, 1 not all do.
+It sends and subscribes nothing, and shows addresses as they are: a value of `${env:HOST}` is no
+secret here. A password is printed as ***, as in the log. It asks NATS which streams have the
+subjects of the targets, Kafka whether their topics exist, and RabbitMQ whether the exchange is
+there. Exit status: 0 every broker accepts the connection and has these streams and topics, 1 not
+all do.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings, Server
 from gateway.endpoints.tls import describe_certificate
 from gateway.errors import GatewayError, TranslationError
+from gateway.logs.redaction import redactor_of
 from gateway.proofs.flows.target_expressions import extract_flows
-from gateway.terminal.text import print_line
+from gateway.terminal.text import print_words
 from gateway.translate.subscriptions import pattern_texts
 
 
@@ -31,19 +34,16 @@ def add_options(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print one line for each endpoint, in the order of the file."""
     configuration = load(args.config)
-    refused = 0
+    refused, redactor = 0, redactor_of(configuration)
     names = _names_of_targets(configuration)
     for name, endpoint in configuration.endpoints.items():
         try:
-            line, answers = _open(endpoint.settings, names.get(name, ()))
+            answers = _open(endpoint.settings, names.get(name, ()))
         except GatewayError as error:
-            answers = [NamesAnswer(str(error), missing=True)]
-        else:
-            print_line(configuration.hidden.hide(line, ("endpoints", name)))
-            answers = [each._replace(text=f"{name}: {each.text}") for each in answers]
+            answers = [NamesAnswer(str(error).removeprefix(f"{name}: "), missing=True)]
         for each in answers:
             refused += each.missing
-            print_line(configuration.hidden.hide(each.text, ("endpoints", name)))
+            print_words(f"{name}: {redactor.redact(each.text)}")
     return int(refused > 0)
 
 
@@ -58,10 +58,10 @@ def _names_of_targets(configuration: Configuration) -> dict[str, list[str]]:
     return found
 
 
-def _open(settings: EndpointSettings, names: Sequence[str]) -> tuple[str, list[NamesAnswer]]:
+def _open(settings: EndpointSettings, names: Sequence[str]) -> list[NamesAnswer]:
     """Open the sending side, which needs no subscription, with a client id of its own.
 
-    Return the line about its connection, and what its broker says of the names.
+    Return the text about its connection, and what its broker says of the names.
 
     Raises:
         EndpointError: the broker does not answer or refuses, or its driver is absent.
@@ -82,7 +82,7 @@ def _open(settings: EndpointSettings, names: Sequence[str]) -> tuple[str, list[N
     tls = _certificate(settings, servers, address)
     shown = address or settings.broker_key
     facts = (f"connected to {shown} ({seconds:.1f} s)", settings.way, tls)
-    return f"{settings.name}: {'; '.join(filter(None, facts))}", answers
+    return [NamesAnswer("; ".join(filter(None, facts))), *answers]
 
 
 def _certificate(settings: EndpointSettings, servers: Sequence[Server], address: str) -> str:

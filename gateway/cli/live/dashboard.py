@@ -12,7 +12,7 @@ from rich.text import Text
 
 from gateway.terminal.table import HEAD_STYLE, Column, Table, indented
 from gateway.terminal.text import visible, visible_values
-from gateway.terminal.units import duration, size
+from gateway.terminal.units import counted, duration, size
 
 StatusJson: TypeAlias = Mapping[str, Any]  # an object of /api/status
 COLOURS: Final = {"connected": "green", "connecting": "yellow"}
@@ -80,7 +80,9 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
     )
     texts = [Text(reason, "red") for reason in reasons[:max_reasons]]
     if len(reasons) > max_reasons:
-        texts.append(Text(f"... and {len(reasons) - max_reasons:,} more reasons", HEAD_STYLE))
+        texts.append(
+            Text(f"... and {counted(len(reasons) - max_reasons, 'more reason')}", HEAD_STYLE)
+        )
     texts += [Text(warning, "yellow") for warning in status["warnings"][:max_reasons]]
     letters, queued = status["dead_letters"]["count"], size(status["archive"]["queued"])
     last = Text(f"dead letters kept {letters:,}, archive queue {queued}")

@@ -28,6 +28,7 @@ from gateway.lease.holder import LeaseHolder
 from gateway.logs.lines import FORMATS, LEVELS, LogControl, set_up_logging
 from gateway.logs.redaction import secrets_of
 from gateway.runtime.gateway import Gateway
+from gateway.terminal.units import counted
 from gateway.web import open_server
 
 if TYPE_CHECKING:
@@ -183,7 +184,9 @@ def reload(running: Gateway, path: Path, log_control: LogControl, server: WebSer
             log.error("%s", finding)  # noqa: TRY400  # the finding is complete
         log.error(RELOAD_REJECTED)  # noqa: TRY400
         first, *more = errors.findings
-        running.reload_refused = f"{first}; and {len(more)} more findings" if more else str(first)
+        running.reload_refused = (
+            f"{first}; and {counted(len(more), 'more finding')}" if more else str(first)
+        )
     except GatewayError as error:
         running.reload_refused = str(error)
         log.error(f"{RELOAD_REJECTED}: %s", error)  # noqa: TRY400, G004  # a constant

@@ -1,5 +1,7 @@
 """`gateway tail CONFIG ROUTE`: show the messages of a route as they pass.
 
+Without ROUTE it lists the routes and connects to nothing.
+
 It subscribes at the source of the route with a client id of its own, and shows what the route makes
 of each message; a running gateway is not asked. It takes no message from another reader, keeps
 nothing at the broker and sends nothing. The broker sends each message once more, and a log-in with
@@ -40,7 +42,7 @@ MAX_SHOWN: Final = 200  # characters of a payload
 
 def add_options(parser: CommandParser) -> None:
     parser.add(*CONFIG)
-    parser.add("ROUTE", "name of the route")
+    parser.add("ROUTE", "name of the route; without it the routes are listed", nargs="?")
     parser.add("--count N", "end after N messages of the route")
     parser.add("--payload", f"show payloads, too, up to {MAX_SHOWN} characters")
 
@@ -52,6 +54,11 @@ def run(args: argparse.Namespace) -> int:
         GatewayError: the route is unknown or its source has no further reader; the connection ends.
     """
     configuration = load(args.config)
+    if args.route is None:
+        for each in configuration.routes:
+            pattern = configuration.hidden.hide(each.source.text, ("routes", each.name))
+            print_line(f"{each.name}: {each.endpoint} {pattern}")
+        return 0
     route = _route(configuration, args.route)
     source = _open_source(configuration, route)
     with stop_signals() as stopping:

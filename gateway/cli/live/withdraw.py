@@ -23,10 +23,12 @@ from gateway.cli.live.lease import open_lease
 from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError
+from gateway.logs.redaction import redactor_of
 from gateway.runtime.inbound.source_memories import MemoryPlace
 from gateway.runtime.memory_roles import memory_place
 from gateway.runtime.withdrawal import Thing, alone, end_things, find_things, record_loss
-from gateway.terminal.text import print_line
+from gateway.terminal.text import print_line, print_words
+from gateway.terminal.units import counted
 
 NOTHING: Final = "nothing: the memory of this gateway has no session, queue or consumer"
 
@@ -127,8 +129,8 @@ def _print(configuration: Configuration, thing: Thing, state: str) -> None:
     made = thing.made
     within = f" of {made.within}" if made.within else ""
     left = "; nothing reads it any more" if thing.is_left and thing.held is not None else ""
-    text = f"{thing.endpoint}: {made.kind} {made.name}{within} at {made.broker}: {state}{left}"
-    print_line(configuration.hidden.hide(text, ("endpoints", thing.endpoint)))
+    text = f"{made.kind} {made.name}{within} at {made.broker}: {state}{left}"
+    print_words(f"{thing.endpoint}: {redactor_of(configuration).redact(text)}")
 
 
 def _state(thing: Thing) -> str:
@@ -139,4 +141,4 @@ def _state(thing: Thing) -> str:
     count = thing.held.messages
     if count is None:
         return "an unknown number of messages"
-    return f"{count:,} message{'' if count == 1 else 's'}"
+    return counted(count, "message")

@@ -22,7 +22,9 @@ from gateway.config.load import Configuration, load
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
 from gateway.terminal.text import print_line, print_words
+from gateway.terminal.units import counted
 
+MANY = 3  # notes by one rule about one file, of which only the first is printed
 _GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
 
 
@@ -30,6 +32,7 @@ def add_options(parser: CommandParser) -> None:
     parser.add(*CONFIG, nargs="+")
     parser.add(*WITHOUT_SECRETS)
     parser.add("--strict", "treat warnings as errors")
+    parser.add("--all", f"print each note, and not only the first where a rule has {MANY} or more")
     parser.add("--format", "format of the findings", "text", choices=FORMATS)
 
 
@@ -38,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
     checked = [_check(path, without_secrets=args.without_secrets) for path in args.config]
     fleet = _check_together(checked) if len(checked) > 1 else None
     findings = [finding for each in checked for finding in each.findings]
-    FORMATS[args.format](findings)
+    if args.format == "text" and not args.all:
+        _as_grouped_text(findings)
+    else:
+        FORMATS[args.format](findings)
     if args.format == "text":
         for line in _lines_of_fleet(checked, fleet) if fleet else _lines(checked[0]):
             print_line(line)
@@ -133,14 +139,30 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
 
 def _summary(findings: Sequence[ConfigError]) -> str:
     counts = Counter(finding.severity for finding in findings)
-    found = [(counts[each], each) for each in ("error", "warning", "note") if counts[each]]
-    words = [f"{count} {word}{'s' if count > 1 else ''}" for count, word in found]
+    words = [counted(counts[each], each) for each in ("error", "warning", "note") if counts[each]]
     return ", ".join(words) or "no findings"
 
 
 def _as_text(findings: Sequence[ConfigError]) -> None:
     for finding in findings:
         print_words(str(finding))
+
+
+def _as_grouped_text(findings: Sequence[ConfigError]) -> None:
+    """Print each finding, of many notes about one file by one rule only the first, in full."""
+    notes: dict[tuple[str, str], list[ConfigError]] = {}
+    for each in findings:
+        if each.severity == "note":
+            notes.setdefault((each.path, each.rule), []).append(each)
+    for each in findings:
+        of_rule = notes.get((each.path, each.rule), [])
+        if each.severity != "note" or len(of_rule) < MANY:
+            print_words(str(each))
+        elif each is of_rule[0]:
+            print_words(str(each))
+            lines = ", ".join(map(str, dict.fromkeys(other.line for other in of_rule[1:])))
+            more = counted(len(of_rule) - 1, "more note")
+            print_words(f"{each.path}: {more} of the rule {each.rule}, at {lines}; see --all")
 
 
 def _as_json(findings: Sequence[ConfigError]) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.check.described_message import DescribedMessage
+from gateway.check.result_copies import copies
 from gateway.cli.mapping.name_requests import Answer
 from gateway.config.load import Configuration
 from gateway.dialects.base import parse_subject
 from gateway.errors import GatewayError, TranslationError
+from gateway.model.dead_letter_rule import PAYLOAD
+from gateway.model.message import Message
 from gateway.model.subject import Subject
 from gateway.routing.message_fields import FieldValues, read_fields
 from gateway.routing.route import Route, Target
@@ -44,11 +47,27 @@ def route_answers(
         reason = f"route {route.name} does not take {given.name!r}"
         return [{"refused": reason, "rule": NOT_TAKEN}]
     values: FieldValues = {}
+    refused: dict[str, Answer] = {}
     if given:
         message = given.at(configuration.endpoints[route.endpoint].settings)
         values = read_fields(route.fields, message)
+        refused = _refused(route, message, configuration)
+    if given.payload is None:  # not said, and so not judged
+        refused = {label: each for label, each in refused.items() if each["rule"] != PAYLOAD}
     captures = route.source.capture(subject.levels)
-    return [_at_target(target, subject, captures, values) for target in route.targets]
+    return [
+        _at_target(target, subject, captures, values) | refused.get(target.label, {})
+        for target in route.targets
+    ]
+
+
+def _refused(route: Route, message: Message, configuration: Configuration) -> dict[str, Answer]:
+    """Return why no copy of a message is made, by target: by its name, headers or payload."""
+    return {
+        each.target.label: {"refused": each.reason, "rule": each.refused}
+        for each in copies([route], message, configuration)
+        if each.message is None and each.target is not None
+    }
 
 
 def _at_target(

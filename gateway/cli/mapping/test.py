@@ -14,6 +14,7 @@ from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
 from gateway.config.load import load
 from gateway.config.schema import ExpectedCopy
 from gateway.terminal.text import print_line
+from gateway.terminal.units import counted
 
 NO_TESTS = 2
 
@@ -35,8 +36,7 @@ def run(args: argparse.Namespace) -> int:
         for line in _lines(result):
             print_line(configuration.hidden.hide(line, ("tests", result.name)))
     passed = len(results) - len(failed)
-    tests = "test" if passed == 1 else "tests"
-    print_line(f"{passed} {tests} passed" + (f", {len(failed)} failed" if failed else ""))
+    print_line(f"{counted(passed, 'test')} passed" + (f", {len(failed)} failed" if failed else ""))
     return int(bool(failed))
 
 

@@ -35,7 +35,7 @@ CLOSE_TIMEOUT: Final = 2.0  # seconds for the answers, without which the last ou
 class AmqpConnection:
     """One log-in with one session; `on_end` is called once, in any thread, when it ends by itself.
 
-    The session is used in the connection's thread alone: `ask` and `spawn` go there. Mutable.
+    The session is used only in the connection's thread: `ask` and `spawn` go there. Mutable.
     """
 
     def __init__(self, settings: AmqpSettings, on_end: Callable[[NotConnectedError], None]) -> None:

@@ -25,7 +25,7 @@ from gateway.wire.amqp.sections import MessageHead
 
 ORIGIN, PROOF, TIME, EXPIRY = "gateway_origin", "gateway_proof", "gateway_time", "gateway_expiry"
 PROPERTIES: Final = "gateway_properties"
-PREFIX: Final = "amqp_"  # of properties that are fields of AMQP alone
+PREFIX: Final = "amqp_"  # of properties that are fields only in AMQP
 MALFORMED: Final = f"{PREFIX}malformed"  # property with the reason of an unreadable message
 ANNOTATION: Final = "x-opt-"  # begins the annotations that cross; others are for the server
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer

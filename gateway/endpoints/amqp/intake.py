@@ -23,7 +23,7 @@ from gateway.endpoints.amqp.wanted import WantedAddresses
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.made import Made
-from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
 from gateway.endpoints.settings.amqp import QUEUE
 from gateway.endpoints.source_memory import read_texts
 from gateway.endpoints.source_shell import not_open
@@ -55,7 +55,7 @@ class AmqpIntake:
 
     def __init__(self, wanted: WantedAddresses) -> None:
         self._wanted, self._settings = wanted, wanted.settings
-        self.queue: ReceivedMessages[Receipt] = ReceivedMessages(
+        self.queue: ReceiptQueue[Receipt] = ReceiptQueue(
             self._settings.receive_window_bytes, self._confirm
         )
         self._heads = HeadReader(self._settings)

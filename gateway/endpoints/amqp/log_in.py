@@ -20,9 +20,9 @@ from gateway.wire.amqp.values import binary, map_of, string, symbol, uint, ushor
 
 LOG_IN_FRAME: Final = 8_192  # bytes that are read at once
 MECHANISMS: Final = {"password": "PLAIN", "certificate": "EXTERNAL", "anonymous": "ANONYMOUS"}
-REFUSALS: Final = frozenset(
-    {"amqp:unauthorized-access", "amqp:not-allowed", "amqp:not-implemented"}
-)
+NOT_FOUND: Final = "amqp:not-found"
+UNAUTHORISED: Final = "amqp:unauthorized-access"
+REFUSALS: Final = frozenset({UNAUTHORISED, "amqp:not-allowed", "amqp:not-implemented"})
 MAX_SHOWN: Final = 1_000  # characters of a server's text; RabbitMQ names a user and a topic in it
 _TEMPORARY: Final = 4  # outcome of a log-in: the server cannot say it now
 _LEAST_VERSION: Final = 4  # of RabbitMQ

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gateway.clock import now
-from gateway.endpoints.amqp.addresses import (
-    EXCHANGES,
-    address_of,
-    capabilities,
-    encoded,
-    refuse_name,
-)
+from gateway.endpoints.amqp.addresses import address_of, capabilities, refuse_name
 from gateway.endpoints.amqp.bodies import write_body
-from gateway.endpoints.amqp.connection import AmqpConnection, answer, fail
+from gateway.endpoints.amqp.connection import AmqpConnection
 from gateway.endpoints.amqp.headers import HeadWriter
-from gateway.endpoints.amqp.log_in import refusal, shown
+from gateway.endpoints.amqp.log_in import NOT_FOUND, UNAUTHORISED, shown
 from gateway.endpoints.amqp.management import Management
+from gateway.endpoints.amqp.sender_links import attach_sender, look_for_exchange, new_sender
 from gateway.endpoints.amqp.topology import make_exchange
 from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.sent_messages import CHECK_INTERVAL, SendWindow, SentBatch, write_each
 from gateway.endpoints.settings.amqp import QUEUE, AmqpSettings
-from gateway.errors import EndpointError, NotConnectedError, TranslationError
+from gateway.errors import NotConnectedError, TranslationError
 from gateway.model.dead_letter_rule import (
     DESTINATION,
     MESSAGE_BYTES,
@@ -38,7 +32,8 @@ from gateway.model.dead_letter_rule import (
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
-from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
+from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement, rejected
+from gateway.terminal.units import counted
 from gateway.wire.amqp import frames
 from gateway.wire.amqp.frames import error_text
 from gateway.wire.amqp.session import Sender, terminus
@@ -50,8 +45,6 @@ RELAY: Final = ""  # the address of the link whose messages say themselves where
 REFUSED_FOR: Final = 60.0  # seconds until a name that the user may not write is tried again
 MAX_REFUSED: Final = 10_000  # such names; with one more all are tried again
 MAX_LINKS: Final = 200  # to addresses; one more ends the connection's oldest idle one
-NOT_FOUND: Final = "amqp:not-found"
-UNAUTHORISED: Final = "amqp:unauthorized-access"
 FULL: Final = "amqp:resource-limit-exceeded"
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 
@@ -83,6 +76,7 @@ class AmqpSink:
         self._links: dict[str, Sender] = {}  # by address; owned by the connection's thread
         self._refused: dict[str, tuple[float, str]] = {}  # names: until when, and why
         self._max_message = 0  # bytes that the server takes; 0 where it does not tell
+        self._stopped: SendWindow[_Outgoing] | None = None  # that of a connection to be replaced
         self.counts = {"unroutable": 0}
 
     @property
@@ -100,9 +94,9 @@ class AmqpSink:
             if self._settings.product.has_exchanges:
                 if self._settings.create_exchange:
                     make_exchange(Management(connection), self._settings)
-                self._look_for_exchange(connection)
+                look_for_exchange(connection)
                 relay = self._new_link(connection, window, RELAY)
-                connection.ask(partial(_attach, connection, relay))
+                connection.ask(partial(attach_sender, connection, relay))
                 self._max_message = relay.max_message
         except BaseException:
             connection.close()
@@ -141,28 +135,6 @@ class AmqpSink:
         if connection is not None:
             connection.close()
             self._window.fail()
-
-    def _look_for_exchange(self, connection: AmqpConnection) -> None:
-        """Look for the exchange by a link to it.
-
-        Raises:
-            EndpointError: there is none, or the user may not write to it.
-        """
-        name, exchange = self._settings.name, self._settings.exchange
-        path = f"{EXCHANGES}{encoded(exchange)}"
-        try:
-            probe = _sender(path, terminus(frames.TARGET, path))
-            connection.ask(partial(_attach, connection, probe))
-        except NotConnectedError as error:
-            if NOT_FOUND in str(error):
-                reason = f"there is no exchange {exchange!r}"
-                hint = "create it, or set `create_exchange`"
-            elif UNAUTHORISED in str(error):
-                reason = f"the user may not write to the exchange {exchange!r}"
-                hint = "give it that permission at the server"
-            else:
-                raise
-            raise EndpointError(f"{name}: {reason}; {hint}") from error
 
     def _write(self, message: Message, at: int) -> _Outgoing:
         """Return a message as it is sent.
@@ -210,7 +182,7 @@ class AmqpSink:
                     self._refused.clear()
                 self._refused[name] = monotonic() + REFUSED_FOR, text
             if names:
-                log.warning("%s (%d names)", text, len(names))
+                log.warning("%s (%s)", text, counted(len(names), "name"))
         window.fail(failure)
 
     def _is_refused(self, name: str, text: str) -> bool:
@@ -226,6 +198,9 @@ class AmqpSink:
     ) -> None:
         """Send messages in their order; those that follow one another over a link, together."""
         if connection.is_over:
+            return
+        if self._stopped is window:
+            window.settle(numbers, NO_ROOM)
             return
         for number, (_, outgoing) in zip(numbers, written, strict=True):
             link = self._links.get(outgoing.link)
@@ -245,7 +220,7 @@ class AmqpSink:
             self._drop_link(connection)
         kind = capabilities(name, self._settings)
         target = terminus(frames.TARGET, address or None, *[None] * 5, kind)
-        link = _sender(f"{self._settings.container_id}-{address}", target)
+        link = new_sender(f"{self._settings.container_id}-{address}", target)
         link.answered = partial(self._answered, connection, window)
         link.detached = partial(self._detached, connection, window, address, link)
         self._links[address] = link
@@ -275,7 +250,10 @@ class AmqpSink:
         for number in numbers:
             outgoing = window.content(number)
             if outgoing is not None:
-                window.settle((number,), self._settlement(outgoing.name, state))
+                settlement = self._settlement(outgoing.name, state)
+                if settlement.outcome is Outcome.RETRY:
+                    self._stop_sending(window)
+                window.settle((number,), settlement)
 
     def _settlement(self, name: str, state: Described | None) -> Settlement:
         code = None if state is None else state.descriptor
@@ -318,7 +296,7 @@ class AmqpSink:
         condition: str,
         text: str,
     ) -> None:
-        """Settle what waits for a link that the server ended; that of all names ends it all.
+        """Settle what waits for a link that the server ended; the link of all names ends it all.
 
         Messages that were sent may have arrived, and are sent again.
         """
@@ -327,11 +305,26 @@ class AmqpSink:
         if address == RELAY:
             connection.end(shown(condition, text) or "the server ended the link")
             return
-        sent = [number for number, each in window.messages() if each.content.link == address]
+        known = [number for number, each in window.messages() if each.content.link == address]
         unsent = {number for number, _ in link.waiting}
+        if sent := [each for each in known if each not in unsent]:
+            self._stop_sending(window)
+            window.settle(sent, RETRY)
         refused = self._rejected(condition, text)
-        window.settle([each for each in sent if each not in unsent], RETRY)
-        window.settle([each for each in sent if each in unsent], refused)
+        window.settle([each for each in known if each in unsent], refused)
+
+    def _stop_sending(self, window: SendWindow[_Outgoing]) -> None:
+        """Send nothing more: a message is sent again over another connection, and none passes it.
+
+        The lane makes that connection once it has the answers.
+        """
+        self._stopped = window
+        for link in self._links.values():
+            begun = [link.waiting.popleft()] if link.offset else []
+            unsent = [number for number, _ in link.waiting]
+            link.waiting.clear()
+            link.waiting.extend(begun)
+            window.settle(unsent, NO_ROOM)
 
     def _look(self, connection: AmqpConnection, window: SendWindow[_Outgoing], before: int) -> None:
         """Find no room for what the server does not take, and end a connection without answers.
@@ -341,11 +334,9 @@ class AmqpSink:
         if connection.is_over:
             return
         sent = connection.session.sent
-        for link in self._links.values():
-            if link.waiting and not link.offset and sent == before:
-                unsent = [number for number, _ in link.waiting]
-                link.waiting.clear()
-                window.settle(unsent, NO_ROOM)
+        links = self._links.values()
+        if sent == before and any(link.waiting and not link.offset for link in links):
+            self._stop_sending(window)
         if window.is_overdue(self._settings.answer_timeout):
             connection.end(f"no answer for {self._settings.answer_timeout} s")
         connection.call_later(CHECK_INTERVAL, lambda: self._look(connection, window, sent))
@@ -359,22 +350,3 @@ def _error(state: Described | None) -> tuple[str, str]:
     """Return condition and text of a rejection; empty for another outcome."""
     is_rejected = state is not None and state.descriptor == frames.REJECTED
     return error_text(next(iter(_fields(state)), None) if is_rejected else None)
-
-
-def _sender(name: str, target: bytes) -> Sender:
-    return Sender(name, (terminus(frames.SOURCE, None), target), lambda _condition, _text: None)
-
-
-def _attach(connection: AmqpConnection, link: Sender, future: Future[Any]) -> None:
-    """Ask for a link; `future` gets the answer. Its refusal is the future's."""
-    later = link.detached
-
-    def attached() -> None:
-        link.detached = later
-        answer(future, None)
-
-    def refused(condition: str, text: str) -> None:
-        fail(future, refusal(connection.settings.name, condition, text))
-
-    link.attached, link.detached = attached, refused
-    connection.session.attach(link)

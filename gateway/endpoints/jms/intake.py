@@ -23,7 +23,7 @@ from gateway.endpoints.jms.consumers import make_consumer
 from gateway.endpoints.jms.discard_advisories import DiscardAdvisories, discard_advisories
 from gateway.endpoints.jms.jvm import JavaError, describe, open_library
 from gateway.endpoints.jms.wanted import WantedConsumers
-from gateway.endpoints.redelivery_queue import message_queue
+from gateway.endpoints.received_queue import message_queue
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import NotConnectedError, SubscriptionRefusedError
 

@@ -24,7 +24,7 @@ from gateway.endpoints.jms.consumers import read_subscriptions
 from gateway.endpoints.jms.jvm import JmsLibrary
 from gateway.endpoints.jms.message_reader import BatchReader, DrainedBatch
 from gateway.endpoints.made import Made
-from gateway.endpoints.redelivery_queue import mark_redelivered
+from gateway.endpoints.received_queue import mark_redelivered
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.endpoints.source_memory import NO_TEXTS, SourceMemory, read_count, read_texts
 from gateway.model.message import Message

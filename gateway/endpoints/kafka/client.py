@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 CONTROL: Final = 65_536  # bytes of an answer beside its messages
 METADATA: Final = 8_388_608  # bytes of the longest answer about a cluster
 BATCH: Final = 131_072  # bytes of a batch; no topic in use has a lower limit
+IDLE: Final = 180.0  # seconds; a server ends idle connections later, which would count as a loss
 QUEUE: Final = 134_217_728  # bytes: a batch that is longer than its window has room
 TOKEN_LIFE: Final = 300.0  # seconds until a token is read again
 _STEP: Final = 0.2  # seconds of a question for the cluster
@@ -98,6 +99,7 @@ def client_options(settings: KafkaSettings, instance: str, faults: ClientFaults)
         "socket.connection.setup.timeout.ms": int(settings.connect_timeout * _MS),
         "socket.timeout.ms": max(10, int(settings.answer_timeout * _MS)),
         "socket.keepalive.enable": True,
+        "connections.max.idle.ms": int(IDLE * _MS),
         "allow.auto.create.topics": False,
         "topic.metadata.propagation.max.ms": 0,  # the sink itself waits for a topic that it makes
         "receive.message.max.bytes": METADATA,

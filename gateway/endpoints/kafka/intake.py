@@ -58,7 +58,7 @@ from gateway.endpoints.kafka.partitions import (
 from gateway.endpoints.kafka.positions import Partition, PartitionPlace, find_places, forget_deleted
 from gateway.endpoints.kafka.wanted import SubscribedTopics
 from gateway.endpoints.made import Made
-from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
 from gateway.endpoints.source_memory import NO_TEXTS, read_texts
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import (
@@ -100,7 +100,7 @@ class KafkaIntake:
 
     def __init__(self, wanted: SubscribedTopics) -> None:
         self._wanted, self._settings = wanted, wanted.settings
-        self.queue: ReceivedMessages[PartitionPlace] = ReceivedMessages(
+        self.queue: ReceiptQueue[PartitionPlace] = ReceiptQueue(
             self._settings.receive_window_bytes, self._confirm
         )
         self.address = self._cluster = ""
@@ -138,6 +138,7 @@ class KafkaIntake:
             self._join(consumer)
         except BaseException:
             consumer.close()
+            self._admin = None  # its threads and sockets end with it, and a callback leads here
             raise
         name = f"{settings.name}-kafka"
         self._thread = Thread(target=self._run, args=(consumer,), name=name, daemon=True)
@@ -209,6 +210,7 @@ class KafkaIntake:
                 consumer.unsubscribe()  # a member with a name of its own leaves in no other way
                 consumer.poll(POLL)
         consumer.close()
+        self._admin = None
 
     def _read(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
         """Take what has come where there is room; else only answer to the group."""

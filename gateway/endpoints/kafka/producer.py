@@ -40,7 +40,7 @@ POLL: Final = 0.1  # seconds
 CLOSE_TIMEOUT: Final = 2.0  # seconds
 
 
-class Record(NamedTuple):
+class SentRecord(NamedTuple):
     """A message as it is sent; `size` is the bytes that count for limits."""
 
     topic: str
@@ -51,7 +51,7 @@ class Record(NamedTuple):
     size: int
 
 
-class Report(NamedTuple):
+class DeliveryReport(NamedTuple):
     """The servers' answer for a message with a number; None: all in-sync replicas have it."""
 
     number: int
@@ -81,9 +81,9 @@ class KafkaProducer:
         """
         self.settings, self._on_end = settings, on_end
         self.is_over, self._reason = False, ""
-        self.on_reports: Callable[[list[Report]], None] = lambda _reports: None
+        self.on_reports: Callable[[list[DeliveryReport]], None] = lambda _reports: None
         self.on_look: Callable[[], None] = lambda: None
-        self._reports: list[Report] = []
+        self._reports: list[DeliveryReport] = []
         self._room = Condition()
         self._bytes = 0  # of messages without an answer
         self._faults = ClientFaults(settings.name, self._lost)
@@ -92,7 +92,11 @@ class KafkaProducer:
             self.client: Any = Producer(options | {"batch.size": min(batch, options["batch.size"])})
         except KafkaException as error:
             raise EndpointError(f"{settings.name}: {error.args[0].str()}") from error
-        self.address = address_of(connect(self.client, settings, self._faults))
+        try:
+            self.address = address_of(connect(self.client, settings, self._faults))
+        except BaseException:
+            self.client = None  # its threads and sockets end with it, and a callback leads here
+            raise
         self.topics = TopicBook(settings, instance, self.client.list_topics)
         self._thread = Thread(target=self._run, name=f"{settings.name}-kafka", daemon=True)
 
@@ -118,7 +122,7 @@ class KafkaProducer:
                 self.check()
             self._bytes += size
 
-    def send(self, numbers: Sequence[int], records: Sequence[Record]) -> None:
+    def send(self, numbers: Sequence[int], records: Sequence[SentRecord]) -> None:
         """Give records to the client; one that it does not take gets a report.
 
         After the first one for which its queue has no room, it takes none: their order counts.
@@ -127,7 +131,7 @@ class KafkaProducer:
         for number, each in zip(numbers, records, strict=True):
             size = each.size
             if is_full:
-                take(Report(number, size, _QUEUE_FULL))
+                take(DeliveryReport(number, size, _QUEUE_FULL))
                 continue
             try:
                 produce(
@@ -135,16 +139,16 @@ class KafkaProducer:
                     each.value,
                     each.key,
                     on_delivery=lambda error, _, number=number, size=size: take(
-                        Report(number, size, error)
+                        DeliveryReport(number, size, error)
                     ),
                     timestamp=each.timestamp,
                     headers=each.headers,
                 )
             except BufferError:
                 is_full = True
-                take(Report(number, size, _QUEUE_FULL))
+                take(DeliveryReport(number, size, _QUEUE_FULL))
             except KafkaException as error:
-                take(Report(number, size, error.args[0]))
+                take(DeliveryReport(number, size, error.args[0]))
 
     def end(self, reason: str) -> None:
         """End the producer for `reason`; the first reason counts."""
@@ -167,6 +171,7 @@ class KafkaProducer:
             with suppress(KafkaException):
                 self.client.purge(blocking=False)
             self.client = None
+            self.topics.end()
 
     def _serve(self) -> None:
         next_look = monotonic() + CHECK_INTERVAL

@@ -15,13 +15,13 @@ from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.kafka.client import BATCH
 from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderWriter, timestamp
 from gateway.endpoints.kafka.names import INTERNAL, topics_of
-from gateway.endpoints.kafka.producer import KafkaProducer, Record, Report
+from gateway.endpoints.kafka.producer import DeliveryReport, KafkaProducer, SentRecord
 from gateway.endpoints.kafka.topics import (
     ABSENT,
     UNAUTHORISED,
-    Refusal,
     TopicAnswer,
     TopicBook,
+    TopicRefusal,
     refusal_of,
 )
 from gateway.endpoints.sent_messages import SendWindow, SentBatch, write_each
@@ -72,7 +72,7 @@ class KafkaSink:
         self._places: LimitedCache[str, _Place] = LimitedCache(_MAX_CACHED)
         self._batch = BATCH  # bytes of a batch; each topic takes as many
         self._producer: KafkaProducer | None = None
-        self._window: SendWindow[Record] = SendWindow(settings.send_window)
+        self._window: SendWindow[SentRecord] = SendWindow(settings.send_window)
 
     @property
     def address(self) -> str:
@@ -108,7 +108,7 @@ class KafkaSink:
             is_missing = not count and not self._settings.create_topics
             return NamesAnswer(f"{count} topics match {topic!r}; {todo}", is_missing)
         found = topics.look([topic], make=False)[topic]
-        if not isinstance(found, Refusal):
+        if not isinstance(found, TopicRefusal):
             return NamesAnswer(f"the topic {topic!r} exists")
         if found.rule == DESTINATION and self._settings.create_topics:
             return NamesAnswer(f"the topic {topic!r} is absent; {made}")
@@ -156,12 +156,12 @@ class KafkaSink:
 
     def _longest(self, answer: TopicAnswer) -> TopicAnswer:
         """Return the bytes of the longest message, by what a topic says of its batches."""
-        if isinstance(answer, Refusal):
+        if isinstance(answer, TopicRefusal):
             return answer
         most = self._settings.max_message
         return min(most, answer) if answer and self._settings.compression == "none" else most
 
-    def _write(self, topics: Mapping[str, TopicAnswer], message: Message) -> Record:
+    def _write(self, topics: Mapping[str, TopicAnswer], message: Message) -> SentRecord:
         """Return a message as it is sent.
 
         Raises:
@@ -174,7 +174,7 @@ class KafkaSink:
             self._places.add(address, place, 3 * text_size(address))
         topic, key = place
         limit = topics[topic]
-        if isinstance(limit, Refusal):
+        if isinstance(limit, TopicRefusal):
             raise TranslationError("kafka", address, limit.rule, limit.reason)
         if isinstance(payload, str):
             payload = payload.encode()
@@ -186,10 +186,10 @@ class KafkaSink:
             reason = f"key, payload and headers are {size} bytes, limit {limit}"
             raise TranslationError("kafka", address, MESSAGE_BYTES, reason)
         is_null = not payload and headers.properties.get(TOMBSTONE) is True
-        return Record(topic, key, None if is_null else payload, found, timestamp(headers), size)
+        return SentRecord(topic, key, None if is_null else payload, found, timestamp(headers), size)
 
     def _take_reports(
-        self, producer: KafkaProducer, window: SendWindow[Record], reports: list[Report]
+        self, producer: KafkaProducer, window: SendWindow[SentRecord], reports: list[DeliveryReport]
     ) -> None:
         """Settle messages by their reports; a report that concerns no message ends the producer."""
         for is_taken, run in groupby(reports, _is_taken):
@@ -200,7 +200,9 @@ class KafkaSink:
                 if error is not None and (record := window.content(number)) is not None:
                     window.settle((number,), self._settlement(producer, record, error))
 
-    def _settlement(self, producer: KafkaProducer, record: Record, error: KafkaError) -> Settlement:
+    def _settlement(
+        self, producer: KafkaProducer, record: SentRecord, error: KafkaError
+    ) -> Settlement:
         code, name, text = error.code(), self._settings.name, error.str()
         if code in _TOO_LARGE:
             return self._too_large(producer, record)
@@ -218,7 +220,7 @@ class KafkaSink:
         producer.end(f"topic {record.topic!r}: {text}")
         return RETRY
 
-    def _too_large(self, producer: KafkaProducer, record: Record) -> Settlement:
+    def _too_large(self, producer: KafkaProducer, record: SentRecord) -> Settlement:
         """Refuse a message that was a batch of its own; else send the next ones in smaller batches.
 
         A server refuses a batch with all its messages.
@@ -231,13 +233,13 @@ class KafkaSink:
         producer.end(f"topic {record.topic!r} takes no such long batches; the next are shorter")
         return RETRY
 
-    def _look(self, producer: KafkaProducer, window: SendWindow[Record]) -> None:
+    def _look(self, producer: KafkaProducer, window: SendWindow[SentRecord]) -> None:
         """End the producer when the oldest message has had no answer for too long."""
         if window.is_overdue(self._settings.answer_timeout):
             producer.end(f"no answer for {self._settings.answer_timeout:g} s")
 
 
-def _is_taken(report: Report) -> bool:
+def _is_taken(report: DeliveryReport) -> bool:
     return report.error is None  # the library's errors compare with numbers only
 
 

@@ -50,17 +50,17 @@ UNAUTHORISED: Final = frozenset(
 )
 
 
-class Refusal(NamedTuple):
+class TopicRefusal(NamedTuple):
     """Why a topic takes no message."""
 
     rule: DeadLetterRule
     reason: str
 
 
-TopicAnswer: TypeAlias = "int | Refusal"  # bytes, 0 where the servers do not tell
+TopicAnswer: TypeAlias = "int | TopicRefusal"  # bytes, 0 where the servers do not tell
 
 
-def refusal_of(topic: str, code: int, text: str) -> Refusal:
+def refusal_of(topic: str, code: int, text: str) -> TopicRefusal:
     """Return why messages of a topic are refused, by the servers' error."""
     rule = DESTINATION
     if code in UNAUTHORISED:
@@ -69,7 +69,7 @@ def refusal_of(topic: str, code: int, text: str) -> Refusal:
         rule = TOPIC_INVALID
     elif code in ABSENT:
         text = "it does not exist; make it, or set `create_topics`"
-    return Refusal(rule, f"topic {topic!r}: {text.removeprefix('Broker: ')}")
+    return TopicRefusal(rule, f"topic {topic!r}: {text.removeprefix('Broker: ')}")
 
 
 class TopicBook:
@@ -82,12 +82,17 @@ class TopicBook:
         list_topics: Callable[..., Any],
     ) -> None:
         """`list_topics` is that of a client with a connection."""
-        self._settings, self._instance, self._list = settings, instance, list_topics
+        self._settings, self._instance = settings, instance
+        self._list: Callable[..., Any] | None = list_topics
         self._lock = Lock()
         # until when an answer counts, and the answer
         self._known: LimitedCache[str, tuple[float, TopicAnswer]] = LimitedCache(MAX_CACHED)
         self._admin: Any = None
         self._tells_limits = True
+
+    def end(self) -> None:
+        """Release the clients: their threads and sockets end with them."""
+        self._list = self._admin = None
 
     def forget(self, topic: str) -> None:
         """Ask about a topic again at its next message."""
@@ -96,7 +101,7 @@ class TopicBook:
 
     def note(self, topic: str, answer: TopicAnswer) -> TopicAnswer:
         """Keep the answer for a topic, and return it."""
-        seconds = REFUSED_FOR if isinstance(answer, Refusal) else math.inf
+        seconds = REFUSED_FOR if isinstance(answer, TopicRefusal) else math.inf
         with self._lock:
             self._known.add(topic, (monotonic() + seconds, answer), 3 * text_size(topic))
         return answer
@@ -129,8 +134,10 @@ class TopicBook:
 
     def _ask(self, topic: str = "") -> Any:  # noqa: ANN401  # the driver's
         asked = {"topic": topic} if topic else {}
+        if (ask := self._list) is None:
+            raise NotConnectedError(f"{self._settings.name}: not connected")
         try:
-            return self._list(timeout=self._settings.answer_timeout, **asked)
+            return ask(timeout=self._settings.answer_timeout, **asked)
         except KafkaException as error:
             raise refusal(self._settings, error.args[0]) from error
 
@@ -138,14 +145,14 @@ class TopicBook:
         error: KafkaError | None = self._ask(topic).topics[topic].error
         return error
 
-    def _look_for(self, topic: str, *, make: bool) -> Refusal | None:
+    def _look_for(self, topic: str, *, make: bool) -> TopicRefusal | None:
         """Return why an absent or hidden topic takes no message; None where it is there now."""
         error = self._error_of(topic)
         if make and error is not None and error.code() in ABSENT:
             return self._make(topic)
         return None if error is None else refusal_of(topic, error.code(), error.str())
 
-    def _make(self, topic: str) -> Refusal | None:
+    def _make(self, topic: str) -> TopicRefusal | None:
         settings, until = self._settings, monotonic() + self._settings.answer_timeout
         new = NewTopic(topic, settings.partitions or _DEFAULT, settings.replicas or _DEFAULT)
         try:

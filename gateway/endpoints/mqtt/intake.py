@@ -15,7 +15,7 @@ from gateway.endpoints.mqtt.receive_state import ReceiveState
 from gateway.endpoints.mqtt.subscription_state import RequestedSubscription
 from gateway.endpoints.mqtt.wanted import WantedSession
 from gateway.endpoints.mqtt.witness import Witness
-from gateway.endpoints.redelivery_queue import MAX_BATCH
+from gateway.endpoints.received_queue import MAX_BATCH
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import ClientIdDisputeError, GatewayError

@@ -1,4 +1,4 @@
-"""Whether a broker is still there, decided from times alone: when to ask, and when it is lost.
+"""Whether a broker is still there, decided only from times: when to ask, and when it is lost.
 
 MQTT 5.0, 3.1.2.10: a client that sends nothing for the keep alive sends a PINGREQ, and closes a
 connection on which no answer comes in reasonable time.

@@ -15,7 +15,7 @@ from itertools import compress, filterfalse
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.mqtt.connection import ConnectionOwner, MqttConnection
 from gateway.endpoints.mqtt.kept_session import KeptSession
-from gateway.endpoints.redelivery_queue import mark_redelivered, message_queue
+from gateway.endpoints.received_queue import mark_redelivered, message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import GatewayError, NotConnectedError
 from gateway.model.message import DeliveryMode, Message, Payload
@@ -198,7 +198,7 @@ class ReceiveState(ConnectionOwner):
         self.connection.wake()
 
     def _acknowledge(self, acks: list[int]) -> None:
-        for ack in acks:
+        for ack in acks if self._contents else ():
             if ack >> 16 == QOS_2 and (packet_id := ack & PACKET_ID) in self._contents:
                 self._unreleased[packet_id] = self._contents.pop(packet_id)
         self._write(encode_acks(acks))

@@ -73,7 +73,7 @@ class BoundedParser(parser.Parser):
 
 
 class GatewayClient(Client):
-    """Reads whatever a server delivers, logs in over the wanted TLS alone, and frees its socket.
+    """Reads whatever a server delivers, logs in only over the wanted TLS, and frees its socket.
 
     The library reads no subject with a form feed or outside UTF-8 and no malformed headers: its
     connection ends, or goes silent, at each delivery of such a message. It asks the server whether
@@ -99,7 +99,7 @@ class GatewayClient(Client):
         self._limits[subscription._id] = most  # noqa: SLF001
 
     async def log_in(self, url: str, public_nkey: str | None = None, **options: Any) -> None:  # noqa: ANN401
-        """Connect; the library itself reads NKeys from files alone, and hangs at some of them."""
+        """Connect; the library itself reads NKeys only from files, and hangs at some of them."""
         self._public_nkey = public_nkey
         if "signature_cb" in options:
             self._auth_configured = True

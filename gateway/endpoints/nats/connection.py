@@ -44,7 +44,7 @@ _REFUSALS: Final = ("authorization", "authentication", "user credentials", "perm
 class NatsConnection:
     """One log-in; `on_end` is called once, in any thread, when it ends by itself.
 
-    Thread-safe: the library is used in its own thread alone; `call` and `spawn` go there.
+    Thread-safe: the library is used only in its own thread; `call` and `spawn` go there.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class NatsConnection:
         denied = _PUBLISH_DENIED.search(self._reason)
         if denied and self._on_denied:
             self._on_denied(denied[1])
-        elif _DENIED in self._reason:  # a reload of the server may end a subscription, too
+        elif _DENIED in self._reason:  # also a reload of the server may end a subscription
             self.end(self._reason)
 
     async def _watch(self) -> None:

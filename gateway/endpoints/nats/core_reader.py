@@ -12,7 +12,7 @@ from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.headers import HeaderBlockReader
 from gateway.endpoints.nats.intake import Inbox
 from gateway.endpoints.nats.subjects import selects
-from gateway.endpoints.received_messages import ReceivedMessage
+from gateway.endpoints.receipts import ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.model.message import Message
 

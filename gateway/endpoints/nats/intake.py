@@ -10,13 +10,13 @@ from typing import Protocol, TypeAlias
 
 from gateway.endpoints.base import Batch
 from gateway.endpoints.nats.connection import NatsConnection
-from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import GatewayError, SubjectError, SubscriptionRefusedError
 
 NatsMessage: TypeAlias = ReceivedMessage[str]  # its receipt is the reply subject, if any
-Inbox: TypeAlias = ReceivedMessages[str]
+Inbox: TypeAlias = ReceiptQueue[str]
 
 
 class NatsReader(Protocol):

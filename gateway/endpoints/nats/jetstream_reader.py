@@ -32,7 +32,7 @@ from gateway.endpoints.nats.headers import HeaderBlockReader
 from gateway.endpoints.nats.intake import Inbox, NatsMessage
 from gateway.endpoints.nats.removed_messages import RemovedMessages
 from gateway.endpoints.nats.subjects import selects
-from gateway.endpoints.received_messages import OVERHEAD, ReceivedMessage
+from gateway.endpoints.receipts import OVERHEAD, ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import Position, SourceMemory
 from gateway.model.message import Message

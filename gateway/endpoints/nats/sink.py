@@ -294,7 +294,7 @@ def _accept(window: SendWindow[_Outgoing], accepted: list[int]) -> None:
 
 
 def _message_id(key: bytes, identity: str, message: Message, payload: bytes) -> str:
-    """Return an id that is equal for copies of one message alone, and that only `key` tells.
+    """Return an id that is equal only for copies of one message, and that only `key` tells.
 
     A stream looks for it over all its subjects, and not every source has unique ids.
     """

@@ -38,7 +38,7 @@ _REFUSALS: Final = frozenset({403, 406, 530})  # access refused, precondition fa
 class RabbitmqConnection:
     """One log-in with one channel; `on_end` is called once, in any thread, when it ends by itself.
 
-    The library is used in its own thread alone: `ask` and `spawn` go there. `blocked` is true
+    The library is used only in its own thread: `ask` and `spawn` go there. `blocked` is true
     while the server takes no messages (connection.blocked). Mutable.
     """
 

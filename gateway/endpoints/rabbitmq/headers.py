@@ -23,7 +23,7 @@ from gateway.model.proof_text import cut_proof, is_shared, read_proof
 
 ORIGIN, PROOF, TIME, EXPIRY = "gateway_origin", "gateway_proof", "gateway_time", "gateway_expiry"
 PROPERTIES: Final = "gateway_properties"
-PREFIX: Final = "amqp_"  # of properties that are fields of AMQP alone
+PREFIX: Final = "amqp_"  # of properties that are fields only in AMQP
 MALFORMED: Final = f"{PREFIX}malformed"  # property with the reason of unreadable headers
 STREAM_OFFSET: Final = "x-stream-offset"
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer

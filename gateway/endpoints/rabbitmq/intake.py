@@ -22,8 +22,8 @@ from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection,
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET, PropertyReader
 from gateway.endpoints.rabbitmq.stream_place import StreamPlace
 from gateway.endpoints.rabbitmq.wanted import WantedQueues
-from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
-from gateway.endpoints.redelivery_queue import mark_redelivered
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
+from gateway.endpoints.received_queue import mark_redelivered
 from gateway.endpoints.settings.rabbitmq import QUEUE
 from gateway.endpoints.source_memory import Position, read_texts
 from gateway.endpoints.source_shell import not_open
@@ -50,7 +50,7 @@ class RabbitmqIntake:
 
     def __init__(self, wanted: WantedQueues) -> None:
         self._wanted, self._settings = wanted, wanted.settings
-        self.queue: ReceivedMessages[Receipt] = ReceivedMessages(
+        self.queue: ReceiptQueue[Receipt] = ReceiptQueue(
             self._settings.receive_window_bytes, self._confirm
         )
         self._properties = PropertyReader(self._settings)

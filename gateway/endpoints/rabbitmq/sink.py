@@ -36,6 +36,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
+from gateway.terminal.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +251,7 @@ class RabbitmqSink:
                 if len(self._refused) >= MAX_REFUSED:
                     self._refused.clear()
                 self._refused[place] = monotonic() + REFUSED_FOR, error.reply_text
-            log.warning("%s (%d messages)", reason, len(refused))
+            log.warning("%s (%s)", reason, counted(len(refused), "message"))
         window.fail(failure)
 
     def _look(self, connection: RabbitmqConnection, window: SendWindow[_Outgoing]) -> None:

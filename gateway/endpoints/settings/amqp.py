@@ -84,7 +84,7 @@ class AmqpSettings(EndpointSettings):
     name: str = setting("name of the endpoint in the configuration", "amqp")
     known: str = choice("product of the server: the forms of its addresses", *KNOWN)
     spelling: str = setting(
-        "system whose naming rules the names follow; that of the product when empty",
+        "system whose naming rules the names follow; the system of the product when empty",
         "",
         key="dialect",
         choices=("", *dict.fromkeys(each.dialect for each in KNOWN.values())),
@@ -95,8 +95,8 @@ class AmqpSettings(EndpointSettings):
         " one cluster, are separated by commas and tried in turn",
         "amqp://localhost:5672/",
     )
-    username: str | None = optional("user name; that of the address when absent")
-    password: str | None = secret("password; that of the address when absent")
+    username: str | None = optional("user name; the one in the address when absent")
+    password: str | None = secret("password; the one in the address when absent")
     tls: TlsSettings | None = optional(
         "TLS; when absent and the address is amqps://, verified against the system's trust store"
     )
@@ -192,7 +192,7 @@ class AmqpSettings(EndpointSettings):
 
     @property
     def broker_keys(self) -> tuple[str, ...]:
-        """The key of each server alone, where the address names several."""
+        """The key of each single server, where the address names several."""
         return tuple(replace(self, url=each).broker_key for each in self.urls)
 
     def faults(self) -> Iterator[SettingFault]:

@@ -114,7 +114,7 @@ class EndpointSettings(ABC):
 
     @property
     def broker_keys(self) -> tuple[str, ...]:
-        """The key of each server alone, where the address names several."""
+        """The key of each single server, where the address names several."""
         return (self.broker_key,)
 
     @property
@@ -187,7 +187,7 @@ class EndpointSettings(ABC):
         """Return whether others put messages into what `pattern` names, or divide them.
 
         What a reader takes from there is gone for the others. False for messages that the broker
-        keeps for this endpoint alone: its own subscriptions, and the queue that they fill.
+        keeps only for this endpoint: its own subscriptions, and the queue that they fill.
         """
         return False
 

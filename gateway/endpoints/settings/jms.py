@@ -242,7 +242,7 @@ class JmsSettings(EndpointSettings):
 
     @property
     def broker_keys(self) -> tuple[str, ...]:
-        """The key of each server alone, where `urls` are the address."""
+        """The key of each single server, where `urls` are the address."""
         found = tuple(f"jms://{each.host.lower()}:{each.port or 0}" for each in self.servers())
         by_urls = replace(self, urls=()).broker_key != self.broker_key and not self.jndi_factory
         return found if by_urls else (self.broker_key,)

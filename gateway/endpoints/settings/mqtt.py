@@ -231,7 +231,7 @@ class MqttSettings(EndpointSettings):
 
     @property
     def broker_keys(self) -> tuple[str, ...]:
-        """The key of each broker alone, where the address names several."""
+        """The key of each single broker, where the address names several."""
         return tuple(f"mqtt://{self._place(each)}" for each in self.each_address)
 
     @property

@@ -46,8 +46,8 @@ class RabbitmqSettings(EndpointSettings):
         " separated by commas and tried in turn",
         "amqp://localhost:5672/",
     )
-    username: str | None = optional("user name; that of the address when absent")
-    password: str | None = secret("password; that of the address when absent")
+    username: str | None = optional("user name; the one in the address when absent")
+    password: str | None = secret("password; the one in the address when absent")
     tls: TlsSettings | None = optional(
         "TLS; when absent and the address is amqps://, verified against the system's trust store"
     )
@@ -127,7 +127,7 @@ class RabbitmqSettings(EndpointSettings):
 
     @property
     def broker_keys(self) -> tuple[str, ...]:
-        """The key of each server alone, where the address names several."""
+        """The key of each single server, where the address names several."""
         return tuple(replace(self, url=each).broker_key for each in self.urls)
 
     def faults(self) -> Iterator[SettingFault]:

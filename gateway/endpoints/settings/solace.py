@@ -164,7 +164,7 @@ class SolaceSettings(EndpointSettings):
 
     @property
     def broker_keys(self) -> tuple[str, ...]:
-        """The key of each server alone, where the address names several."""
+        """The key of each single server, where the address names several."""
         return tuple(replace(self, url=each).broker_key for each in self.url.split(","))
 
     @property

@@ -27,7 +27,7 @@ from gateway.clock import now
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.made import Made
-from gateway.endpoints.received_messages import ReceivedMessage, ReceivedMessages
+from gateway.endpoints.receipts import ReceiptQueue, ReceivedMessage
 from gateway.endpoints.solace.connection import SolaceConnection, detach_finalizers
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.endpoints.solace.message_reader import SolaceMessageReader, decoding_error
@@ -59,8 +59,8 @@ class SolaceIntake:
         self._reader = SolaceMessageReader()  # used by the library's thread
         self.connection: SolaceConnection | None = None
         self.receiver: Any = None
-        self.queue: ReceivedMessages[int]  # the receipt of a direct message is 0
-        self.queue = ReceivedMessages(self._settings.receive_window_bytes, answer_each=self._answer)
+        self.queue: ReceiptQueue[int]  # the receipt of a direct message is 0
+        self.queue = ReceiptQueue(self._settings.receive_window_bytes, answer_each=self._answer)
 
     def open(self) -> None:
         connection = self.connection = SolaceConnection(self._settings, "source", self._fail)

@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue
+from gateway.endpoints.received_queue import MAX_BATCH, ReceivedQueue
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.source_shell import not_open
 from gateway.endpoints.yami4.bodies import BodyReader
@@ -55,7 +55,7 @@ class Yami4Intake:
         self,
         settings: Yami4Settings,
         patterns: str,
-        queue: RedeliveryQueue[Message],
+        queue: ReceivedQueue[Message],
         continuity: Continuity,
     ) -> None:
         self._settings, self._queue, self._continuity = settings, queue, continuity

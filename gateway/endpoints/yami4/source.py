@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.redelivery_queue import message_queue
+from gateway.endpoints.received_queue import message_queue
 from gateway.endpoints.settings.yami4 import Yami4Settings
 from gateway.endpoints.source_memory import SourceMemory
 from gateway.endpoints.source_shell import Opening, SourceShell

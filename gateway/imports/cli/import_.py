@@ -18,6 +18,7 @@ from gateway.imports.nanomq.importer import import_nanomq
 from gateway.imports.rabbitmq.importer import import_rabbitmq
 from gateway.imports.source_lines import LineStatus, grouped
 from gateway.terminal.text import print_line
+from gateway.terminal.units import counted
 
 _STATUS = "Exit status: 0 no line is lost, 1 some lines are, or there is no bridge."
 _EMS_FILES = (
@@ -58,8 +59,9 @@ def run(args: argparse.Namespace) -> int:
     document = _imported(args.system, files, site_of(args.files[0]))
     text = render(document)
     _write(text, args.output)
-    for line in grouped(document.omitted):
-        print_line(str(line), sys.stderr)
+    if args.output is not None or not sys.stdout.isatty():  # a terminal shows the list at the end
+        for line in grouped(document.omitted):
+            print_line(str(line), sys.stderr)
     variables = unset_variables(text)
     advice = ""
     if variables:
@@ -103,5 +105,7 @@ def _fleet_advice(output: Path | None) -> str:
 
 def _summary(document: Document) -> str:
     lost, stay = (len(document.lines(status)) for status in LineStatus)
-    routes = len(document.live_routes) or "no"
-    return f"gateway: {routes} routes; {lost} lines or options lost, {stay} stay at the broker"
+    routes = counted(len(document.live_routes), "route") if document.live_routes else "no routes"
+    verb = "stays" if stay == 1 else "stay"
+    lines = counted(lost, "line or option", "lines or options")
+    return f"gateway: {routes}; {lines} lost, {stay:,} {verb} at the broker"

@@ -104,6 +104,13 @@ def remote_settings(
     )
 
 
+def done_anyway(connection: BridgeConnection) -> Iterator[str]:
+    """Yield a note about each option with a value that asks for what the gateway does."""
+    for name, value in NO_EFFECT.items():
+        if (option := connection.options.get(name)) and option.value.lower() == value:
+            yield f"{option.location}: {option.name} {option.value}, as the gateway does."
+
+
 class _BridgeSide:
     """Settings of one side of a connection.
 

@@ -23,7 +23,7 @@ from gateway.imports.mosquitto.config_file import (
     MosquittoConfig,
     parse_config,
 )
-from gateway.imports.mosquitto.endpoints import local_settings, remote_settings
+from gateway.imports.mosquitto.endpoints import done_anyway, local_settings, remote_settings
 from gateway.imports.mosquitto.routes import RouteDraft, draft_routes
 from gateway.imports.mosquitto.states import BridgeDraft, own_state, state_of, without_states
 from gateway.imports.mosquitto.topic_lines import Direction, with_captures
@@ -207,7 +207,9 @@ def _endpoints(
     other = remote_settings(connection, variable_of(remote), omitted, both=both)
     return (
         EndpointEntry(local, own, (*quoted, f"{here}, the broker of this file.")),
-        EndpointEntry(remote, other, (f"{here}, the broker on the other side.",)),
+        EndpointEntry(
+            remote, other, (f"{here}, the broker on the other side.", *done_anyway(connection))
+        ),
     )
 
 

@@ -74,7 +74,7 @@ def exclusive(path: Path, conflict: str) -> Iterator[None]:
 
 
 def _held() -> None:
-    """A file lock ends with its process alone."""
+    """A file lock ends only with its process."""
 
 
 def _holder() -> str:

@@ -27,6 +27,7 @@ _ENCODINGS: Final = {  # unique or ascending values, which a dictionary would no
     "time": "DELTA_BINARY_PACKED",
     "received": "DELTA_BINARY_PACKED",
     "source_time": "DELTA_BINARY_PACKED",
+    "begin": "DELTA_BINARY_PACKED",
     "payload": "PLAIN",
     "reason": "DELTA_BYTE_ARRAY",
     **{

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -12,14 +12,25 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.heads import remove_earlier
-from gateway.archive.layout import COMPACTING, DONE_DAYS, NIGHTS, SEALS, day_start, parse_day
+from gateway.archive.layout import (
+    COMPACTING,
+    DONE_DAYS,
+    NIGHTS,
+    SEALS,
+    JournalName,
+    day_folder,
+    day_start,
+    journal_of,
+    parse_day,
+    parse_journal_name,
+)
 from gateway.archive.routes import remove_routes
 from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage, StoredFile
 from gateway.archive.threads import in_threads
 from gateway.clock import today
 from gateway.night.archive.night_record import Night, night_numbers, night_path
-from gateway.night.archive.seals.store import read_seal, seal_days, sealed_journals
+from gateway.night.archive.seals.store import kept_days, read_seal, seal_days, sealed_journals
 
 # Rows before seals: seals without rows are a finding until the next call, and so are rows without
 # seals, but no reader takes the former for a day.
@@ -60,8 +71,8 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
     """
     if (night := _newest_night(storage)) is not None:
         oldest = min(oldest, oldest_needed(storage, night, today(), oldest) or oldest)
-        for removed, paths in _unjudged(storage, night, date.min, oldest):
-            _state_forgotten(storage, removed, paths, key)
+        for unjudged in _unjudged(storage, night, date.min, oldest):
+            _state_forgotten(storage, unjudged, key)
     days: list[date] = []
     files: list[StoredFile] = []
     sealed = (day for day in seal_days(storage) if day < oldest)
@@ -89,7 +100,7 @@ def oldest_needed(storage: Storage, night: Night, today: date, until: date) -> d
     since = today - timedelta(days=min(night.spooled_days, _MAX_DAYS) + 1)
     unsettled = (parse_day(f"date={each.date}") for each in night.unsettled)
     waiting = [day for day in unsettled if day is not None and day >= since]
-    waiting += [day for day, _ in _unjudged(storage, night, since, until)]
+    waiting += [each.day for each in _unjudged(storage, night, since, until)]
     return min(waiting, default=None)
 
 
@@ -111,24 +122,41 @@ def forgotten_dates(storage: Storage) -> dict[Path, tuple[str, ...]]:
     return found
 
 
-def _state_forgotten(storage: Storage, day: date, paths: Sequence[Path], key: bytes | None) -> None:
-    seals = [each.seal for each in in_threads(partial(read_seal, storage), paths)]
+@dataclass(frozen=True, slots=True)
+class _UnjudgedDate:
+    """A date with journals that no night judged: those with seals there, and those with rows.
+
+    Somebody may have removed the seal of a journal, and its segments name it still.
+    """
+
+    day: date
+    seals: Sequence[Path]
+    journals: Collection[JournalName]
+    with_rows: bool
+
+
+def _state_forgotten(storage: Storage, unjudged: _UnjudgedDate, key: bytes | None) -> None:
+    seals = [each.seal for each in in_threads(partial(read_seal, storage), unjudged.seals)]
     entries = [entry for seal in seals if seal is not None for entry in seal.segments]
-    dates = {each for entry in entries for each in entry.concerns} or {str(day)}
-    path = NIGHTS / f"forgotten-{day}.json"
+    dates = {each for entry in entries for each in entry.concerns}
+    if unjudged.with_rows or not dates:
+        dates.add(str(unjudged.day))
+    path = NIGHTS / f"forgotten-{unjudged.day}.json"
     dates |= {*forgotten_dates(storage).get(path, ())}  # an interrupted removal left fewer seals
-    statement = Forgotten(tuple(sorted(dates)), len(paths)).signed(key)
+    statement = Forgotten(tuple(sorted(dates)), len(unjudged.journals)).signed(key)
     storage.put(path, statement.to_json())
 
 
-def _unjudged(
-    storage: Storage, night: Night, begin: date, end: date
-) -> Iterator[tuple[date, list[Path]]]:
-    """Yield the dates from `begin` until before `end` with seals that `night` and no other saw."""
-    for day in seal_days(storage):
-        journals = sealed_journals(storage, day) if begin <= day < end else ()
-        if paths := [path for path, name in journals if not night.has_judged(name)]:
-            yield day, paths
+def _unjudged(storage: Storage, night: Night, begin: date, end: date) -> Iterator[_UnjudgedDate]:
+    """Yield the dates from `begin` until before `end` with journals that no night judged."""
+    days = kept_days(storage, seal_days(storage))
+    for day in sorted(each for each in days if begin <= each < end):
+        sealed = {n: path for path, n in sealed_journals(storage, day) if not night.has_judged(n)}
+        stems = {journal_of(path) for path, _ in storage.files(day_folder(Path(), day))}
+        names = {name for stem in stems if (name := parse_journal_name(stem)) is not None}
+        with_rows = {name for name in names if not night.has_judged(name)}
+        if journals := sealed.keys() | with_rows:
+            yield _UnjudgedDate(day, [*sealed.values()], journals, bool(with_rows))
 
 
 def _newest_night(storage: Storage) -> Night | None:

@@ -27,6 +27,7 @@ from gateway.night.reconcile.spark_requirements import check_driver
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
 from gateway.terminal.text import visible
+from gateway.terminal.units import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,9 +97,12 @@ def run(args: argparse.Namespace) -> int:
         }
         print_json(facts, findings)
         return status
-    print(f"{compacted.segments} segments of {day} became {len(compacted.merged)} merged segments")
+    merged = counted(len(compacted.merged), "merged segment")
+    print(f"{counted(compacted.segments, 'segment')} of {day} became {merged}")
     if removed is not None:
-        print(f"{len(removed.days)} older dates were removed, {removed.files} files")
+        print(
+            f"removed: {counted(len(removed.days), 'older date')}, {counted(removed.files, 'file')}"
+        )
     print_names(names)
     if marker is not None:
         print(f"{day} is judged and merged: {marker}")
@@ -106,7 +110,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_names(names: ShortNameReport) -> None:
-    print(f"{names.names} shortened names, {names.sent} of them sent to {names.targets} targets")
+    sent = f"{names.sent:,} of them sent to {counted(names.targets, 'target')}"
+    print(f"{counted(names.names, 'shortened name')}, {sent}")
 
 
 def names_facts(names: ShortNameReport) -> dict[str, int]:

@@ -27,6 +27,7 @@ from gateway.runtime.delivery.rows import header_map, payload_bytes
 from gateway.runtime.outbound.dead_letters import COLUMNS, DELETE, from_row
 from gateway.runtime.outbound.spool_db import connect
 from gateway.terminal.text import print_line
+from gateway.terminal.units import counted
 
 MAX_PAYLOAD = 4096  # bytes of a payload that `show` prints
 
@@ -59,7 +60,7 @@ def run_list(args: argparse.Namespace) -> int:
                 print(json.dumps(_facts(letter)))
             return 0
         found = _print_table(_letters(database, args))
-    print_line(f"{found.total()} dead letter{'' if found.total() == 1 else 's'}")
+    print_line(counted(found.total(), "dead letter"))
     _print_advice(found)
     return 0
 

@@ -18,6 +18,7 @@ from gateway.night.cli.compact import names_facts, print_findings, print_json, p
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
 from gateway.terminal.text import print_line
+from gateway.terminal.units import counted
 
 if TYPE_CHECKING:
     from gateway.night.archive.lookup.name_lookup import DictionaryEntry
@@ -75,6 +76,6 @@ def _entry_lines(entry: DictionaryEntry) -> list[str]:
     lines += [f"  source      {source}" for source in entry.sources if source]
     if entry.first_time is not None and entry.last_time is not None:
         first, last = (f"{at:%Y-%m-%d %H:%M:%S}" for at in (entry.first_time, entry.last_time))
-        lines.append(f"  sent        {entry.count} times, {first} to {last} UTC")
+        lines.append(f"  sent        {counted(entry.count, 'time')}, {first} to {last} UTC")
     lines.append(f"  by          {', '.join(entry.gateways)}")
     return lines

@@ -26,6 +26,7 @@ from gateway.night.cli.arguments import named_storage
 from gateway.night.replay.replay_archive import Replay, ReplayChoice, ReplayCopy
 from gateway.night.replay.sender import archived_names, convert_killed_replays, one_replay
 from gateway.terminal.text import print_line
+from gateway.terminal.units import counted
 
 if TYPE_CHECKING:
     from gateway.archive.storage import Storage
@@ -122,8 +123,8 @@ class _Selection:
         unfound = sorted(self._unfound)
         if _print_first(f"{each.hex()}: no received row in this interval" for each in unfound):
             print_line(
-                f"{len(unfound)} of {len(self._wanted)} messages were not found; widen --from and"
-                " --to, or look at them with `gateway archive show`",
+                f"not found: {len(unfound)} of {counted(len(self._wanted), 'message')}; widen"
+                " --from and --to, or look at them with `gateway archive show`",
                 sys.stderr,
             )
         return int(bool(unfound))
@@ -153,10 +154,9 @@ def _print_changes(counts: Counter[str]) -> None:
         print_line(f"{which}; --again sends them, too")
     for change in ("without redacted values", "without their expiry"):
         if counts[change]:
-            print_line(f"{counts[change]} messages {change}")
+            print_line(f"{counted(counts[change], 'message')} {change}")
     if counts["without a payload"]:
-        number = counts["without a payload"]
-        which = "1 message" if number == 1 else f"{number} messages"
+        which = counted(counts["without a payload"], "message")
         print(_WITHOUT_PAYLOAD.format(which), file=sys.stderr)
 
 

@@ -1,6 +1,7 @@
 """`gateway archive show`: print the path of a message over all gateways of the archive, row by row.
 
-All dates are searched. Exit status: 0 found, 1 not found, 2 not searched.
+With --name it lists the ids of the messages with that name, the newest last. All dates are
+searched. Exit status: 0 found, 1 not found, 2 not searched.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from heapq import nlargest
+from operator import itemgetter
 from typing import Any, Final
 
 from gateway.archive.layout import is_instance, journals
 from gateway.archive.routes import routes_files
 from gateway.cli.parsers import ARCHIVE, CommandParser
+from gateway.errors import ArchiveError
 from gateway.night.cli.arguments import check_written, named_location, named_storage, parse_date
 from gateway.terminal.text import shortened
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
 _HEXADECIMAL: Final = ("id", "trace", "hash")
+MAX_NAMED: Final = 50  # rows of a name
 _MAX_VALUE: Final = 2_000  # characters
 _ONE_GATEWAY: Final = (
     "The path has rows of {} only. A target without `add_message_id` ends it: at the next gateway"
@@ -28,28 +33,45 @@ _ONE_GATEWAY: Final = (
 
 def add_options(parser: CommandParser) -> None:
     parser.add(*ARCHIVE)
-    parser.add("ID", "id or trace id in 32 hexadecimal digits, or the id that a source gave it")
+    text = "id or trace id in 32 hexadecimal digits, or the id that a source gave it"
+    parser.add("ID", text, nargs="?")
+    text = f"in place of ID: list the newest {MAX_NAMED} rows with this name, at a source or target"
+    parser.add("--name NAME", text)
     parser.add("--date D", "search this date and the ones beside it: YYYY-MM-DD, UTC")
     parser.add("--json", "print a JSON object for each row")
 
 
 def run(args: argparse.Namespace) -> int:
-    from gateway.night.archive.lookup.message import message_rows  # noqa: PLC0415  # loads PyArrow
+    """Print the rows; exit status 1 when there are none.
 
+    Raises:
+        ArchiveError: the archive cannot be read, or there is neither an id nor a name.
+    """
+    from gateway.night.archive.lookup.message import message_rows, named_rows  # noqa: PLC0415  # loads PyArrow
+
+    if (args.id is None) == (args.name is None):
+        raise ArchiveError("archive show: give an ID, or --name NAME")
     day = parse_date(args.date)
     with named_storage(args.archive) as storage:
         check_written(args.archive, storage)
-        rows = list(message_rows(storage, args.id, day))
+        if args.id is None:
+            found = named_rows(storage, args.name, day)
+            rows = nlargest(MAX_NAMED, found, key=itemgetter("time"))
+        else:
+            rows = list(message_rows(storage, args.id, day))
         writers = {file.writer for file in routes_files(storage)}
-    for row in sorted(rows, key=lambda each: each["time"]):
+    for row in sorted(rows, key=itemgetter("time")):
         values = {
             name: _shown(name, value) for name, value in row.items() if value not in (None, "", [])
         }
         if args.json:
             print(json.dumps(values))
             continue
-        for line in _lines({name: str(value) for name, value in values.items()}):
+        texts = {name: str(value) for name, value in values.items()}
+        for line in [_line_of_name(texts)] if args.id is None else _lines(texts):
             print(shortened(line, limit=_MAX_VALUE))
+    if rows and args.id is None:
+        return 0
     passed = {str(row["gateway"]) for row in rows}
     if len(passed) == 1 and not args.json and _of_others(writers, *passed):
         print(_ONE_GATEWAY.format(*passed))
@@ -57,8 +79,16 @@ def run(args: argparse.Namespace) -> int:
         location = named_location(args.archive)
         is_open = not location.url and journals(location.local)
         more = "; rows of the last minutes may still be in an open journal" if is_open else ""
-        print(shortened(f"{args.id}: is in no row of {args.archive}{more}", limit=_MAX_VALUE))
+        print(
+            shortened(
+                f"{args.id or args.name}: is in no row of {args.archive}{more}", limit=_MAX_VALUE
+            )
+        )
     return int(not rows)
+
+
+def _line_of_name(values: Mapping[str, str]) -> str:
+    return "  ".join([*(values[name] for name in _HEADLINE if name in values), values["id"]])
 
 
 def _of_others(writers: set[str], gateway: str) -> bool:

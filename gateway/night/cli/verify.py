@@ -17,9 +17,13 @@ from gateway.cli.parsers import ARCHIVE, JSON_RESULT, SEAL_KEY, CommandParser, s
 from gateway.clock import moment, now
 from gateway.night.cli.arguments import check_written, named_location, named_storage, parse_date
 from gateway.terminal.text import print_line
+from gateway.terminal.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from gateway.night.archive.verification.verify import Verified
+    from gateway.night.archive.verification.waiting import WaitingJournal
 
 
 def add_options(parser: CommandParser) -> None:
@@ -46,17 +50,32 @@ def run(args: argparse.Namespace) -> int:
         lease = f", lease {holder.lease}" if holder.lease else ""
         print_line(f"{holder.writer} was active {_interval(holder.begin, holder.end)}{lease}")
     rows = sum(segment.rows for segment in verified.segments)
-    print(f"{verified.seals} seals, {len(verified.segments)} segments, {rows} rows")
+    numbers = {"seal": verified.seals, "segment": len(verified.segments), "row": rows}
+    print(", ".join(counted(number, noun) for noun, number in numbers.items()))
     errors = sum(finding.weight is Weight.ERROR for finding in verified.findings)
     if verified.unproven:
-        print(f"{verified.unproven} more rows, which seals list, are absent or changed")
-    if verified.journals:
-        print(f"{len(verified.journals)} journals are still open: their rows are not proven yet")
+        print(f"absent or changed: {counted(verified.unproven, 'more row')} that seals list")
+    for line in _waiting(verified.journals, args.archive):
+        print_line(line)
     if errors:
-        print(f"not proven: {errors} errors")
+        print(f"not proven: {counted(errors, 'error')}")
     elif verified.proven:
         print("proven: nothing is missing or changed")
     return int(not verified.complete)
+
+
+def _waiting(journals: Sequence[WaitingJournal], archive: str) -> Iterator[str]:
+    """Yield what is to do about the journals whose rows no seal proves yet."""
+    live = sum(each.live for each in journals)
+    if live:
+        yield f"rows not proven yet: {counted(live, 'journal')} of a process that runs"
+    if ended := sorted({each.name.writer for each in journals if not each.live}):
+        number = counted(len(journals) - live, "journal")
+        yield (
+            f"rows not proven yet: {number} of {', '.join(ended)}, whose process ended before it"
+            " sealed them; nothing is lost, and the next start of that instance seals them, or the"
+            f" next night: gateway reconcile {archive}"
+        )
 
 
 def _facts(verified: Verified) -> dict[str, object]:

@@ -33,11 +33,6 @@ def amount(value: float) -> str:
     return f"{value:.3g}"
 
 
-def counted_as(number: int, noun: str) -> str:
-    """Return the number with its noun: `1 error`, `2,000 errors`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def time_of_day(text: str) -> str:
     """Return the time of day of an ISO 8601 time, in milliseconds; other text as it is."""
     try:

@@ -189,7 +189,7 @@ class ArchiveReader(DataSourceReader):
             yield from rows.select(self.columns).to_batches()
 
     def _journal_rows(self, storage: Storage, path: Path) -> Iterator[pa.RecordBatch]:
-        """Yield the acknowledged rows of a journal; those of its segments when it is converted."""
+        """Yield the acknowledged rows of a journal, or of its segments when it is converted."""
         try:
             data = read_regular(path)[: acknowledged_size(path)]
         except FileNotFoundError:

@@ -8,10 +8,10 @@ the target name which variables it holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from gateway.dialects.parts import boundary_of
+from gateway.dialects.parts import boundary_of, divided
 from gateway.model.chain import Single
 from gateway.model.matching import matches
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
@@ -154,6 +154,14 @@ class Flow:
         """The positions of the variables in the target name, outside of calls."""
         variables = (RestVariable, LevelVariable)
         return [part.position for part in self.parts if isinstance(part, variables)]
+
+    @property
+    def limited_variables(self) -> list[int]:
+        """The positions of the variables that limits of the target concern: of a topic, or all."""
+        if self.target.renderer.dialect.key is None:
+            return self.shown_variables
+        topic, *_ = divided(self.target_levels)
+        return replace(self, target_levels=tuple(topic)).shown_variables
 
     @property
     def lossy_calls(self) -> list[LossyCall]:

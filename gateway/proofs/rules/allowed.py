@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gateway.dialects.parts import BOUNDARY
 from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow
@@ -20,13 +21,17 @@ HINT = "begin the template with what is allowed, or allow more at the endpoint"
 
 
 def refused_patterns(target: Target) -> list[Pattern]:
-    """Return patterns of names that `target` refuses: inboxes, and other kinds of destinations."""
+    """Return patterns of names that `target` refuses: inboxes, other kinds, two boundaries."""
     dialect = target.renderer.dialect
     found = [
         Pattern((Glob((prefix, "")), AnyMany(0)))
         for prefix in dialect.kind_prefixes
         if prefix != target.kind and dialect.separator not in prefix
     ]
+    if dialect.key is not None:  # a capture does not move the boundary
+        boundary = Literal(BOUNDARY)
+        found.append(Pattern((boundary, AnyMany(0))))
+        found.append(Pattern((AnyOne(), AnyMany(0), boundary, AnyMany(0), boundary, AnyMany(0))))
     for text in dialect.inbox_levels:
         (first,), (_, meant) = dialect.codec.decode([text]), dialect.codec.decode(["x", text])
         found.append(Pattern((AnyMany(0), Literal(meant), AnyMany(0))))

@@ -24,6 +24,11 @@ HINT = (
     " 'on_too_long: refuse' there: then each of these names is a dead letter, and no warning"
 )
 
+TOPIC_HINT = (
+    "write what is long into the `key`; or write 'on_too_long: refuse' at the target: then each of"
+    " these names is a dead letter, and no warning"
+)
+
 
 def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterator[RouteFinding]:
     """Yield a finding when some legal names of the source are past a limit of the target.
@@ -40,7 +45,7 @@ def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterat
             f"{flow.shown_fields} may have any length: {flow.target.endpoint!r} refuses the names"
             f" that become too long, where {room}"
         )
-        yield flow.finding("past-limit", "warning", text, HINT)
+        yield flow.finding("past-limit", "warning", text, _hint(flow))
         return
     for filler in _fillers(flow):
         found: dict[str, tuple[str, str, str]] = {}  # a clause and two names, by rule
@@ -81,7 +86,11 @@ def _finding(flow: Flow, edges: Sequence[tuple[str, str, str]]) -> RouteFinding:
     room = _room(flow.source.route.dialect)
     text = f"{ends[1]!r} refuses some names of {ends[0]!r}, where {room}: {clauses}"
     names = [name for _, *names in edges for name in names if len(name) <= MAX_EXAMPLE_CHARACTERS]
-    return flow.finding("past-limit", "warning", text, HINT, names)
+    return flow.finding("past-limit", "warning", text, _hint(flow), names)
+
+
+def _hint(flow: Flow) -> str:
+    return HINT if flow.target.renderer.dialect.key is None else TOPIC_HINT
 
 
 def _room(dialect: Dialect) -> str:

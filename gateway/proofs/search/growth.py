@@ -112,7 +112,7 @@ class NameGrowth:
         """
         groups = levels_by_position(self.flow.pattern, self.plain.source_levels)
         left = size
-        for position, _ in Counter(self.flow.shown_variables).most_common():
+        for position, _ in Counter(self.flow.limited_variables).most_common():
             groups[position], left = self._fill(position, groups[position], left)
         return None if left else tuple(level for group in groups for level in group)
 

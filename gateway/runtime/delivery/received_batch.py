@@ -209,7 +209,7 @@ class ReceivedBatch:
         if target is not None:
             common |= {"endpoint": target.endpoint, "system": target.system}
             if target.payload_encoding:
-                common["reason"] = target.payload_encoding
+                common["encoding"] = target.payload_encoding
         common["attempt"] = attempts
         if rule:
             common["rule"] = rule

@@ -15,7 +15,8 @@ from gateway.routing.router import Delivery
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut, fingerprint
-from gateway.runtime.delivery.thinning import Candidate, Course, Interval
+from gateway.runtime.delivery.thinning_candidate import Candidate, Course
+from gateway.runtime.delivery.thinning_intervals import Interval
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.record.ledger import Counters

@@ -25,14 +25,9 @@ from gateway.model.cut_class import THINNED
 from gateway.model.outcome import SPOOLED, Outcome
 from gateway.routing.route import WhenFull
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow, SpoolRow
-from gateway.runtime.delivery.thinning import (
-    Candidate,
-    Course,
-    HeldCopy,
-    Interval,
-    Rules,
-    Thinning,
-)
+from gateway.runtime.delivery.thinning import Rules, Thinning
+from gateway.runtime.delivery.thinning_candidate import Candidate, Course
+from gateway.runtime.delivery.thinning_intervals import HeldCopy, Interval
 from gateway.runtime.outbound.replay_mark import ReplayMark
 from gateway.runtime.outbound.spool import Spare, Spool
 from gateway.runtime.outbound.spool_codec import pack_batch, unpack_batch
@@ -70,7 +65,8 @@ class HeldCopies:
         self._is_direct = is_direct
         self._mark, self._marked = ReplayMark(), 0
         self.state = Thinning(holds=spool is not None)
-        self.intervals, self.changes = self.state.intervals, self.state.changes
+        self.intervals = self.state.intervals.by_name
+        self.changes = self.state.changes.by_name
         self._changed = threading.Condition()
         self._stopped = False
         self._thread: threading.Thread | None = None
@@ -90,18 +86,18 @@ class HeldCopies:
             if copy.rule is not None and not copy.seconds:
                 self._forget_replayed()
             found = self.state.course(copy, monotonic())
-            return found, self.state.intervals.get(copy.name)
+            return found, self.intervals.get(copy.name)
 
     def passed(self, name: str) -> None:
         """A copy that was to be held is left out."""
         with self._changed:
-            self.state.passed(name)
+            self.state.intervals.passed(name)
 
     def _forget_replayed(self) -> None:
         """Forget what the target accepted if a command has sent something since, or sends now."""
         count = self._mark.count
         if count != self._marked or count % 2:
-            self.state.forget_changes()
+            self.state.changes.forget_all()
         self._marked = count
 
     def use(self, rules: Rules, mark: ReplayMark) -> None:
@@ -112,13 +108,13 @@ class HeldCopies:
         with self._changed:
             self._mark = mark
             self.state.keep(rules, monotonic())
-            self.state.end_intervals(monotonic())
+            self.state.intervals.end_due(monotonic())
             self._changed.notify_all()
 
     def forget_changes(self) -> None:
         """The target is connected again, and may not have what it accepted."""
         with self._changed:
-            self.state.forget_changes()
+            self.state.changes.forget_all()
 
     def hold(self, copy: Candidate, batch: OutboundBatch, cut: Rows | None) -> None:
         """Hold the copy of a batch of one if it is of an interval; else it follows the older ones.
@@ -129,7 +125,9 @@ class HeldCopies:
         spool, facts = self._spool, b""
         if cut is not None:
             facts = pack_batch((), [PendingRow((0,), cut, "")])
-        fits = spool is not None and spool.backlog.fits(batch) and self.state.has_room(facts)
+        fits = (
+            spool is not None and spool.backlog.fits(batch) and self.state.intervals.has_room(facts)
+        )
         if spool is None or not fits or self._stopped or not copy.seconds:
             self._send_behind(copy, batch)
             return
@@ -137,14 +135,14 @@ class HeldCopies:
         packed = spool.pack(batch)
         if not batch.unsettled:  # it has no form on disk, and is a dead letter
             with self._changed:
-                self.state.passed(copy.name)
+                self.state.intervals.passed(copy.name)
             batch.origin.answered(batch)
             return
         size = len(packed[0])
         batch.settle_rest(SPOOLED)
         with self._changed:  # copies of several sources have their rows in one order
             held = HeldCopy(spool.backlog.next_number(), copy.id, size, facts, copy.route)
-            replaced = self.state.hold(copy.name, held)
+            replaced = self.state.intervals.hold(copy.name, held)
             spool.backlog.held_messages += 1
             spool.backlog.held_bytes += size
             self._start(spool)
@@ -178,12 +176,12 @@ class HeldCopies:
     def _send_behind(self, copy: Candidate, batch: OutboundBatch) -> None:
         """Send a copy behind the older ones of its name, which do not wait any longer."""
         with self._changed:
-            last = self.state.hasten(copy.name)
+            last = self.state.intervals.hasten(copy.name)
             self._changed.notify_all()
             self._changed.wait_for(
-                lambda: self._stopped or not self.state.has_older(copy.name, last)
+                lambda: self._stopped or not self.state.intervals.has_older(copy.name, last)
             )
-            dropped = self.state.passed(copy.name, drop=self._stopped)
+            dropped = self.state.intervals.passed(copy.name, drop=self._stopped)
         if self._spool is not None:
             for each in dropped:
                 self._cut(self._spool, copy.id, each)
@@ -199,7 +197,7 @@ class HeldCopies:
     ) -> None:
         """A copy is durable; the thread of the database calls this."""
         with self._changed:
-            self.state.stored(copy.name, held)
+            self.state.intervals.stored(copy.name, held)
             self._changed.notify_all()
         batch.origin.answered(batch)
         if replaced is not None:
@@ -228,7 +226,7 @@ class HeldCopies:
                 spool.backlog.held_messages -= len(copies)
                 spool.backlog.held_bytes -= sum(each.size for each in copies)
                 for name, held in taken:
-                    self.state.deleted(name, held.number)
+                    self.state.intervals.deleted(name, held.number)
                 self._changed.notify_all()
 
         spool.delete_held([each.number for each in copies], deleted)
@@ -257,10 +255,10 @@ class HeldCopies:
         with self._changed:
             while not self._stopped:
                 now, both = monotonic(), not self._is_direct()
-                self.state.end_intervals(now)
+                self.state.intervals.end_due(now)
                 if taken := self.state.take_ready(MAX_JOINED, MAX_PART_BYTES, now, both=both):
                     return taken
-                end = self.state.next_end()
+                end = self.state.intervals.next_end()
                 self._changed.wait(None if end is None else max(0.0, end - now))
         return []
 
@@ -271,7 +269,7 @@ class HeldCopies:
             spares = [
                 Spare(spare.number, held.number, held.id, spare.facts)
                 for name, held in taken
-                if (spare := self.state.spare_of(name, held.number)) is not None
+                if (spare := self.state.intervals.spare_of(name, held.number)) is not None
             ]
         rows = self._read(spool, [*copies])
         if rows is None or not spool.try_held([*copies], spares):
@@ -310,7 +308,9 @@ class HeldCopies:
         """Take the outcome of a copy; return its spare if that is cut."""
         name, held = taken
         with self._changed:
-            return self.state.decided(name, held.number, refused=outcome is Outcome.REJECTED)
+            return self.state.intervals.decided(
+                name, held.number, refused=outcome is Outcome.REJECTED
+            )
 
     def _read(self, spool: Spool, numbers: Sequence[int]) -> list[SpoolRow] | None:
         """Read held rows; None at a stop."""

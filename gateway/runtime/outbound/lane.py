@@ -25,6 +25,7 @@ from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.outbound.sink_binding import NotedSends, SinkBinding, open_sink
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.counters import ConnectionState, EndpointState
+from gateway.terminal.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -291,9 +292,10 @@ class Lane:
             proposal = self._poisoned.finished(batch)
         if proposal:
             log.warning(
-                "%d messages broke its connection and became dead letters (poisoned); write"
+                "%s broke its connection and went to the dead letters (poisoned); write"
                 " `limits: {%s}` at the endpoint, and such names are refused before they are sent",
-                self._poisoned.poisoned, proposal, extra={"endpoint": self.state.name},
+                counted(self._poisoned.poisoned, "message"), proposal,
+                extra={"endpoint": self.state.name},
             )  # fmt: skip
 
     def _send(self, send: Send) -> None:

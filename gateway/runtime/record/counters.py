@@ -120,13 +120,13 @@ class EndpointState:
     def shown_reason(self) -> str:
         """The reason of a lost connection, or a question about the broker of a connected one.
 
-        The reason of a dispute stays while it may go on.
+        The reason of a dispute stays while it may go on, as that of the connection before.
         """
-        if self.connection is ConnectionState.CONNECTED and (
-            not self.is_disputed or monotonic() - self.since > DISPUTE_SECONDS
-        ):
-            return self.question
-        return self.reason
+        if self.connection is not ConnectionState.CONNECTED:
+            return self.reason
+        if self.is_disputed and monotonic() - self.since <= DISPUTE_SECONDS:
+            return f"the connection before ended: {self.reason}"
+        return self.question
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,11 +272,14 @@ class GapRecorder:
             return  # the first connection of a new tap
         level = logging.INFO if self._tap or rule is GapRule.AWAY else logging.WARNING
         begin, until, seconds = _text(outage.begin), _text(end), (end - outage.begin) / 1e6
+        length = f"{seconds:.1f} s"
+        if outage.reason == DID_NOT_RUN:  # it begins at the last sign on disk, before the end
+            length = f"at most {length}"
         if rule is not GapRule.AWAY:
-            self.last_gap = f"gap of {seconds:.1f} s until {until}, {rule.value}"
+            self.last_gap = f"last gap: {length} until {until}, {rule.value}"
         log.log(
-            level, "%s gap of %.1f s, %s: from %s to %s: %s", "tap" if self._tap else "source",
-            seconds, rule.value, begin, until, outage.reason, extra={"endpoint": self._endpoint},
+            level, "%s gap of %s, %s: from %s to %s: %s", "tap" if self._tap else "source",
+            length, rule.value, begin, until, outage.reason, extra={"endpoint": self._endpoint},
         )  # fmt: skip
 
 

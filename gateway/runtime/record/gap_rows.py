@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gateway.archive.gaps import NO_ID, GapRule
+from gateway.archive.gaps import NO_ID
 from gateway.archive.heads import Outage
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import Leg, RowOutcome
@@ -54,13 +54,11 @@ def gap_rows(watched: Sequence[Watched], gap: Outage, end: int, lost: int | None
         "endpoint": watched[0].endpoint,
         "system": watched[0].system,
         "id": NO_ID,
-        "source_time": gap.begin,
-        "received": gap.begin,
+        "begin": gap.begin,
         "time": max(gap.begin, end),
-        "redelivered": gap.rule == GapRule.AWAY.value,
         "rule": gap.rule,
         "reason": gap.reason,
-        "size": lost,
+        "lost": lost,
         "outcome": RowOutcome.GAP.value,
     }
     columns: dict[str, Sequence[Cell]] = {

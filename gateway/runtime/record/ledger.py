@@ -176,7 +176,7 @@ def _sent_rows(rows: Rows, sent: Sequence[Message]) -> Rows:
 def _dead_row(row: Rows, settlement: Settlement, message: Message, route: Route | None) -> Rows:
     """The dead row made of a delivered row."""
     common = {**row.common, "leg": Leg.DEAD.value, "outcome": RowOutcome.REJECTED.value}
-    common |= {"rule": settlement.rule, "reason": settlement.reason}
+    common |= {"rule": settlement.rule, "reason": settlement.reason, "encoding": None}
     return Rows(row.count, common, {**row.columns, **archived_content([message], route)})
 
 

@@ -45,7 +45,9 @@ def missing_amqp() -> str:
     found = told.stdout.strip()
     major = found.partition(".")[0]
     is_new = major.isdecimal() and int(major) >= AMQP_VERSION
-    return "" if is_new else f"rabbitmq-server {found} speaks AMQP 1.0 only from 4.0 on"
+    return (
+        "" if is_new else f"rabbitmq-server {found or 'of no version'} has no AMQP 1.0 before 4.0"
+    )
 
 
 class RabbitmqNode:

@@ -16,6 +16,7 @@ from gateway.errors import ArchiveError
 from gateway.night.cli.arguments import parse_date
 from gateway.terminal.console import open_console
 from gateway.terminal.progress import progress
+from gateway.terminal.units import counted
 
 _MAX_CLOCK_SKEW: Final = 3_600  # seconds, of all gateways together
 
@@ -60,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
             )
         except OSError as error:
             raise ArchiveError(f"archive {args.archive}: cannot be written: {error}") from error
-    print(f"{args.messages:,} messages of {traffic.day}, {len(injected)} faults")
+    print(
+        f"{counted(args.messages, 'message')} of {traffic.day}, {counted(len(injected), 'fault')}"
+    )
     print(f"list of the faults: {args.archive / MANIFEST}")
     return 0
 

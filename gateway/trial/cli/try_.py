@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
         with running(configuration, show) as trial:
             for each in trial.sources():
                 show(each)
-            print_line("type NAME PAYLOAD, one message a line; Ctrl-D ends")
+            print_line(
+                'type NAME PAYLOAD, one message a line, or "NAME WITH SPACES" PAYLOAD; Ctrl-D ends'
+            )
             print(end="", flush=True)
             for line in filter(str.strip, sys.stdin):
                 try:

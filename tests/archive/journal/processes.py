@@ -20,29 +20,13 @@ from gateway.archive.storage import LocalStorage
 from gateway.night.archive.seals.store import read_seals
 from gateway.night.archive.segments import convert
 from gateway.night.archive.verification.verify import Verified, verify_day
+from tests.archive.no_converter import NoConverter
 from tests.archive.samples import DAY, NOON, QUICK, START, received
 from tests.archived import read_rows
 
 KEY = b"a key of the seals"
 MIDNIGHT = NOON + 12 * HOUR
 IDLE = replace(QUICK, close_seconds=0)  # its converter is killed before it begins
-
-
-class NoConverter:
-    """Converts nothing: the tests do it, and fail at one of its steps."""
-
-    busy, held_bytes = False, 0
-
-    def __init__(self, *_: object) -> None: ...
-
-    def add(self, _: object) -> None: ...
-
-    def poll(self) -> None: ...
-
-    def start_without_journals(self) -> None: ...
-
-    def finish(self, _: float) -> list[Path]:
-        return []
 
 
 @dataclass

@@ -10,10 +10,12 @@ import pytest
 
 from gateway.archive.journal.claim_and_removal import claim_journal
 from gateway.archive.journal.converter_process import Converter
+from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.night.archive.segments import convert
 from tests.archive.journal_files import journal_path
+from tests.archive.samples import QUICK, START, put, received
 from tests.waiting import PATIENCE
 
 
@@ -29,16 +31,22 @@ class Started(subprocess.Popen[str]):
 
 
 @pytest.mark.parametrize(
-    ("waiting", "size", "nice"),
+    ("waiting", "size", "awaited", "nice"),
     [
-        pytest.param(1, 64 << 20, True, id="messages-first"),
-        pytest.param(4, 64 << 20, True, id="a-few"),
-        pytest.param(40, 4 << 20, True, id="many-short-ones"),
-        pytest.param(5, 64 << 20, False, id="they-fill-the-disk"),
+        pytest.param(1, 64 << 20, False, True, id="messages-first"),
+        pytest.param(4, 64 << 20, False, True, id="a-few"),
+        pytest.param(40, 4 << 20, False, True, id="many-short-ones"),
+        pytest.param(5, 64 << 20, False, False, id="they-fill-the-disk"),
+        pytest.param(1, 64 << 20, True, False, id="a-stop-waits"),
     ],
 )
-def test_the_converter_has_low_priority_until_journals_pile_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: int, size: int, nice: bool
+def test_the_converter_has_low_priority_until_journals_pile_up_or_a_stop_waits(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    waiting: int,
+    size: int,
+    awaited: bool,
+    nice: bool,
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", Started)
     journal_folder(tmp_path).mkdir(parents=True)
@@ -48,6 +56,7 @@ def test_the_converter_has_low_priority_until_journals_pile_up(
         os.truncate(path, size)  # without a byte on the disk
 
     made = Converter(ArchiveLocation(tmp_path, ""))
+    made.is_awaited = awaited
     made.add(paths)
     for path in paths:
         path.unlink()
@@ -58,6 +67,19 @@ def test_the_converter_has_low_priority_until_journals_pile_up(
     assert command[-waiting:] == [str(path) for path in paths]
     assert session == os.getsid(0), "a session of its own has its own share of the cores"
     assert group == 0, "an interrupt at the terminal would reach it"
+
+
+def test_a_stop_does_not_wait_for_a_converter_of_low_priority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine it would wait for the processor until its time is over."""
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
+    put(writer, received([1]))
+    monkeypatch.setattr(subprocess, "Popen", Started)
+
+    writer.close()
+
+    assert "--nice" not in Started.seen[0]
 
 
 def test_the_converter_applies_its_nice_value(

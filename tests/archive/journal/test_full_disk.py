@@ -22,7 +22,6 @@ from gateway.errors import ArchiveError
 from tests.archive.journal import processes
 from tests.archive.journal.processes import (
     MIDNIGHT,
-    NoConverter,
     Process,
     convert_all,
     head_of,
@@ -31,6 +30,7 @@ from tests.archive.journal.processes import (
     sequences,
     verified,
 )
+from tests.archive.no_converter import NoConverter
 from tests.archive.samples import NOON, QUICK, START, put, received
 from tests.night.archive.verification.chained import errors
 from tests.waiting import PATIENCE

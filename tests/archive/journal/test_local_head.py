@@ -23,7 +23,6 @@ from tests.archive.journal.processes import (
     IDLE,
     KEY,
     MIDNIGHT,
-    NoConverter,
     Process,
     convert_all,
     head_of,
@@ -34,6 +33,7 @@ from tests.archive.journal.processes import (
 )
 from tests.archive.journal.test_full_disk import no_space
 from tests.archive.journal_files import damaged_journals
+from tests.archive.no_converter import NoConverter
 from tests.archive.samples import DAY, NOON, QUICK, START, delivered, identity, noon, put, received
 from tests.archived import read_rows, segments
 from tests.night.archive.verification.chained import errors, warnings

@@ -282,7 +282,7 @@ def test_a_journal_that_was_removed_is_found(tmp_path: Path) -> None:
     process.stop()
     path.unlink()
 
-    assert "missing-seal" in errors(verified(tmp_path))  # by the chain file alone
+    assert "missing-seal" in errors(verified(tmp_path))  # only by the chain file
 
     Process(tmp_path, START + 1).stop()
     convert_all(tmp_path)

@@ -50,6 +50,36 @@ def test_every_broker_answers(
 
 
 @pytest.mark.broker
+def test_an_address_is_no_secret_and_a_password_is(
+    tmp_path: Path,
+    mosquitto: Mosquitto,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Not even where a user name or a password has the text of a host."""
+    for name, value in {"HOST": "localhost", "NAME": "localhost", "WORD": "no:such:"}.items():
+        monkeypatch.setenv(name, value)
+    file, away = tmp_path / "gateway.yaml", free_port()
+    log_in = 'username: "${env:NAME}", password: "${env:WORD}"'
+    file.write_text(
+        f"""\
+endpoints:
+  plant: {{kind: mqtt, host: "${{env:HOST}}", port: {mosquitto.port}, {log_in}}}
+  office: {{kind: mqtt, host: localhost, port: {away}, client_id: "no:such:"}}
+routes: {{r: {{from: {{endpoint: plant, pattern: a}}, to: {{endpoint: office, template: b}}}}}}
+"""
+    )
+
+    assert main(["connect", str(file)]) == 1
+
+    plant, office = capsys.readouterr().out.splitlines()
+    assert plant.startswith(f"plant: connected to localhost:{mosquitto.port} (")
+    assert office.startswith("office: ")
+    assert f"localhost:{away}" in office
+    assert "no:such:" not in office
+
+
+@pytest.mark.broker
 def test_the_address_in_use_of_several(
     tmp_path: Path, mosquitto: Mosquitto, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,4 +32,4 @@ def test_the_status_tells_a_refused_reload_until_the_next_good_one(tmp_path: Pat
     assert (first, third) == ("", "")
     assert f"{file}:" in second
     assert "'prot'" in second
-    assert "and 1 more findings" not in second
+    assert "more finding" not in second

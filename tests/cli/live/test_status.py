@@ -22,7 +22,7 @@ from gateway.web.snapshot import StatusSnapshot
 from tests.waiting import PATIENCE, until
 from tests.web.status_samples import FakeStatus, endpoint, refusal, route, served, status
 
-TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # of the tests alone
+TOKEN = "0123456789abcdef0123456789abcdef"  # noqa: S105  # only of the tests
 LOST = endpoint("office", "sink", connection="lost", reason="office: gone", spooled_messages=1_234)
 
 
@@ -66,6 +66,22 @@ def test_the_status_needs_nothing_of_a_configuration_but_its_section_web(tmp_pat
         )
 
         assert main(["status", str(file)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "printed"), [(None, "ready"), (TOKEN, "it needs a token; give CONFIG, and the")]
+)
+def test_a_token_without_a_value_is_missed_only_where_the_gateway_wants_it(
+    tmp_path: Path, token: str | None, printed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    with served(FakeStatus(status()), WebSettings(port=0, token=token)) as server:
+        port = server.url.rpartition(":")[2]
+        file.write_text(CONFIG.format(web=f'web: {{port: {port}, token: "${{env:ABSENT_HERE}}"}}'))
+        assert main(["status", str(file)]) == (2 if token else 0)
+
+    shown = capsys.readouterr()
+    assert printed in shown.out + shown.err
 
 
 @pytest.mark.parametrize("command", [["status"], ["top", "--count", "1"]])
@@ -202,7 +218,7 @@ def test_only_the_right_token_gives_access(
             assert main(["status", "--url", url, *options]) == 2
 
     output = capsys.readouterr()
-    hint = "give the file that `web.token` of its configuration names with --token-file"
+    hint = "give CONFIG, and the variable or file that its `web.token` names"
     assert f"{url}: it needs a token; {hint}" in output.err
     assert f"{url}: the token is wrong; {hint}" in output.err
     assert TOKEN not in output.err + output.out

@@ -51,6 +51,16 @@ def written(folder: Path, port: int = 1) -> Path:
     return file
 
 
+def test_without_a_route_the_routes_are_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tail", str(written(tmp_path))]) == 0
+
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first == "temperatures: plant line/{n}/{rest...}"
+    assert [each.partition(":")[0] for each in others] == ["shared", "memory", "rabbit", "queue"]
+
+
 def started(file: Path, broker: Mosquitto, *options: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "gateway", "tail", str(file), "temperatures", *options]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this command

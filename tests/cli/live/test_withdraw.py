@@ -25,7 +25,7 @@ from tests.endpoints.nats.stream import ask, say
 from tests.runtime.gateway.running import archive_rows, running, wait_until_connected
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("journals_stay")]
 
 CONFIG = """\
 gateway: {{name: plant-1}}
@@ -117,8 +117,35 @@ def test_what_cannot_be_reached_is_listed_with_the_reason(
     Path("gateway.yaml").write_text(text.replace("127.0.0.1, port", "127.0.0.9, port"))
 
     bus, session = withdraw(capsys)[:2]
-    assert bus.endswith("the endpoint left the configuration; write it again, to reach its broker")
+    assert "the endpoint left the configuration, and nothing reads this any more" in bus
+    assert bus.endswith("run gateway withdraw CONFIG --yes --only plant-1-bus-")
     assert "; give it the earlier address again" in session
+
+
+def test_what_an_endpoint_left_that_is_gone_ends_when_it_is_written_again(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran()
+    without = plant.config().partition("  b:\n")[0]
+    bus = next(line for line in without.splitlines() if line.startswith("  bus:"))
+    with running(without.replace(f"{bus}\n", "") + ARCHIVE):  # the memory outlives this run
+        pass
+    assert "left the configuration" in withdraw(capsys)[0]
+
+    Path("gateway.yaml").write_text(without + ARCHIVE)  # the endpoint, without a route
+    assert withdraw(capsys, "--yes", "--only", "plant-1-bus-") == [plant.consumer("ended")]
+    assert withdraw(capsys)[:-1] == [plant.session]
+
+
+def test_an_address_in_the_list_is_no_secret(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant.ran()
+    monkeypatch.setenv("HOST", "127.0.0.1")
+    text = Path("gateway.yaml").read_text()
+    Path("gateway.yaml").write_text(text.replace("host: 127.0.0.1", 'host: "${env:HOST}"'))
+
+    assert withdraw(capsys)[:-1] == [plant.consumer("0 messages"), plant.session]
 
 
 def test_a_damaged_memory_is_no_empty_list(
@@ -167,7 +194,7 @@ def test_yes_ends_what_is_empty_and_keeps_what_would_lose_messages(
     ]
     assert withdraw(capsys) == [NOTHING]
     gaps = {row["route"]: row for row in archive_rows() if row["leg"] == "gap"}
-    assert {name: (row["rule"], row["size"]) for name, row in gaps.items()} == {
+    assert {name: (row["rule"], row["lost"]) for name, row in gaps.items()} == {
         "a": ("withdrawn", None),
         "b": ("withdrawn", 3),
     }

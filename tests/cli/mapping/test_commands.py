@@ -420,3 +420,33 @@ def test_a_terminal_breaks_findings_between_words(
     assert " ".join(" ".join(lines).split()) == words
     assert all(len(each) <= 30 or len(each.split()) == 1 for each in lines)
     assert lines[1].startswith("    ")
+
+
+NOTED = """\
+endpoints:
+  plant: {kind: mqtt, host: plant, username: a, password: "${env:P}"}
+  two: {kind: mqtt, host: two, username: a, password: "${env:P}"}
+  out: {kind: mqtt, host: out, username: a, password: "${env:P}"}
+routes:
+  r:
+    from: {endpoint: plant, pattern: "a/{x}"}
+    to: {endpoint: out, template: "b/{x}"}
+"""
+
+
+def test_many_notes_of_one_rule_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(NOTED)
+    check = ["check", str(file), "--without-secrets"]
+
+    assert main(check) == 0
+    first, more, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{file}:2:")
+    assert more == f"{file}: 2 more notes of the rule no-tls, at 3, 4; see --all"
+    assert last == f"{file}: 3 notes; without the values of references"
+
+    assert main([*check, "--all"]) == 0
+    assert capsys.readouterr().out.count("note: ") == 3
+    file.write_text(NOTED.replace("  two: {", "  # two: {"))
+    assert main(check) == 0
+    assert capsys.readouterr().out.count("note: ") == 2

@@ -35,6 +35,56 @@ def config(tmp_path: Path) -> str:
     return str(file)
 
 
+SEPARATORS = """\
+endpoints:
+  plant: {kind: memory}
+  site: {kind: memory, broker: site}
+routes:
+  orders:
+    from: {endpoint: plant, pattern: "o/{m}"}
+    to:
+      endpoint: site
+      template: "to/{m}"
+      payload: {set: {path: "{payload.path}", line: "{property.line|default:a/b}"}}
+    retained: ignore
+"""
+
+
+def test_a_field_in_a_payload_is_a_value_and_no_level(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fields.yaml"
+    file.write_text(SEPARATORS)
+    words = ["explain", "o/1", "--config", str(file), "--json", "--payload"]
+
+    assert main(["check", str(file)]) == 0
+    capsys.readouterr()
+    assert main([*words, '{"path": "a/b/#\\n"}']) == 0
+    ((made,),) = (each["made"] for each in json.loads(capsys.readouterr().out))
+    assert made["messages"][0]["payload"] == '{"path": "a/b/#\\n", "line": "a/b"}'
+
+
+@pytest.mark.parametrize("payload", ['{"other": 1}', "no JSON", '{"path": ""}'])
+def test_preflight_and_translate_know_what_a_payload_needs(
+    tmp_path: Path, payload: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, names = tmp_path / "fields.yaml", tmp_path / "names.txt"
+    file.write_text(SEPARATORS)
+    lines = [{"name": "o/1", "payload": payload}, {"name": "o/1", "payload": {"path": "a/b"}}]
+    names.write_text("".join(f"{json.dumps(each)}\n" for each in lines) + "o/2\n")
+
+    assert main(["preflight", str(names), "--config", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert f"{names}:1: " in out
+    assert "(rule field)" in out or "(rule payload)" in out
+    assert "site: 2 fit; refused: 1 " in out
+
+    translate = ["translate", "o/1", "--config", str(file), "--route", "orders"]
+    assert main([*translate, "--payload", payload]) == 1
+    assert main([*translate, "--payload", '{"path": "a/b"}']) == 0
+    assert main(translate) == 0
+
+
 EXPLAIN = ["explain", "o/m1", "--config"]
 TRANSLATE = ["translate", "o/m1", "--route", "orders", "--config"]
 MISSING = "'{payload.site}': is missing in the message"

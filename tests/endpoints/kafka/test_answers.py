@@ -118,12 +118,11 @@ def test_a_hidden_topic_refuses_its_messages(mock: KafkaMock) -> None:
 def test_an_error_that_passes_makes_no_double_and_no_other_order(
     mock: KafkaMock, sink: Sink, codes: list[int]
 ) -> None:
+    """One request at a time waits for its answer: the mock looks at no sequence numbers."""
     mock.answer(PRODUCE, *codes)
-    answers = [Answer() for _ in range(5)]
-    for number, answer in enumerate(answers):
-        sink.send([say(2 * number + 1), say(2 * number + 2)], answer)
+    for number in range(1, 11, 2):
+        assert send(sink, say(number), say(number + 1)) == [ACCEPTED] * 2
 
-    assert [each.wait() for each in answers] == [[ACCEPTED] * 2] * 5
     assert payloads(mock, "t", 11) == [*range(11)]
 
 
@@ -163,15 +162,19 @@ def test_a_cluster_that_lets_nobody_write_idempotently_ends_the_producer_with_it
 
 
 def test_acceptances_and_refusals_may_come_together() -> None:
-    from gateway.endpoints.kafka.producer import Record, Report  # noqa: PLC0415  # the driver is there
+    from gateway.endpoints.kafka.producer import DeliveryReport, SentRecord  # noqa: PLC0415  # the driver is there
     from gateway.endpoints.kafka.sink import KafkaSink  # noqa: PLC0415  # as above
 
-    window: SendWindow[Record] = SendWindow(10)
-    answer, record = Answer(), Record("t", None, b"", [], 0, 0)
+    window: SendWindow[SentRecord] = SendWindow(10)
+    answer, record = Answer(), SentRecord("t", None, b"", [], 0, 0)
     written = [(position, record) for position in range(3)]
     window.send(SentBatch(3, answer), written, lambda: None, lambda _numbers: None)
     refused = KafkaError(KafkaError.INVALID_RECORD)
-    reports = [Report(1, 0, None), Report(2, 0, refused), Report(3, 0, None)]
+    reports = [
+        DeliveryReport(1, 0, None),
+        DeliveryReport(2, 0, refused),
+        DeliveryReport(3, 0, None),
+    ]
     KafkaSink(KafkaSettings())._take_reports(None, window, reports)  # type: ignore[arg-type]  # noqa: SLF001  # it asks no producer
 
     assert [each.rule for each in answer.wait()] == ["", "refused", ""]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, RETRY, Outcome
 from tests.brokers.kafka_server import KafkaServer
 from tests.endpoints.exchange import Answer, opened, reopen, send
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 HEADERS = Headers(
     priority=3,
@@ -259,6 +261,23 @@ def test_a_silent_server_ends_the_connection(
             kafka_server.thaw()
 
 
+def test_a_closed_sink_leaves_no_thread(settings: KafkaSettings) -> None:
+    sink = make_sink(settings, instance="r")
+    gc.disable()  # the library's threads end with its client, and not with the next collection
+    try:
+        before = threads()
+        for _ in range(3):
+            with opened(sink):
+                assert send(sink, say(1)) == [ACCEPTED]
+        until(lambda: threads() <= before, "threads of the library are left")
+    finally:
+        gc.enable()
+
+
+def threads() -> int:
+    return len([*Path("/proc/self/task").iterdir()])
+
+
 @pytest.mark.parametrize(
     "window",
     [
@@ -297,12 +316,12 @@ class Room(threading.Condition):
 
 @pytest.mark.parametrize("event", ["answers", "end"])
 def test_bytes_without_an_answer_are_bounded(settings: KafkaSettings, event: str) -> None:
-    from gateway.endpoints.kafka.producer import KafkaProducer, Record  # noqa: PLC0415  # as above
+    from gateway.endpoints.kafka.producer import KafkaProducer, SentRecord  # noqa: PLC0415  # as above
 
     few = replace(settings, send_window_bytes=65_536)
     producer = KafkaProducer(few, "r", 1_000, lambda _failure: None)
     producer._room = room = Room()  # noqa: SLF001  # to see that a sender waits
-    record = Record("t", b"k", bytes(60_000), [], 0, 60_000)
+    record = SentRecord("t", b"k", bytes(60_000), [], 0, 60_000)
     try:
         producer.wait_for_room(record.size)
         with ThreadPoolExecutor(1) as pool:

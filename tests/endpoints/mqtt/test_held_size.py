@@ -10,7 +10,7 @@ from gateway.endpoints.mqtt import kept_session
 from gateway.endpoints.mqtt.kept_session import KeptSession
 from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.session import BrokerLimits
-from gateway.endpoints.redelivery_queue import message_queue
+from gateway.endpoints.received_queue import message_queue
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.wire.mqtt.packets import PacketDecoder

@@ -256,7 +256,7 @@ def test_a_repeat_is_recognised_and_other_messages_of_its_id_are_not(
         ("t.x", b"1"), ("t.y", b"1"), ("t.x", b"2"),
     ]  # fmt: skip
     assert answers == [[ACCEPTED], [REPEATED], [ACCEPTED], [ACCEPTED]]
-    assert getattr(sink, "counts") == {"repeats": 1}  # noqa: B009  # of this sink alone
+    assert getattr(sink, "counts") == {"repeats": 1}  # noqa: B009  # only of this sink
 
 
 def test_messages_that_the_stream_dropped_unread_are_counted(settings: NatsSettings) -> None:

@@ -12,7 +12,7 @@ from gateway.dialects.dialect import NUL_FORBIDDEN, wildcards_forbidden
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.kind import EndpointKind
-from gateway.endpoints.redelivery_queue import MAX_BATCH, message_queue
+from gateway.endpoints.received_queue import MAX_BATCH, message_queue
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.source_memory import SourceMemory
 from gateway.endpoints.source_shell import Opening, SourceShell, not_open

@@ -26,6 +26,7 @@ from gateway.night.archive.retention import (
     remove_days,
 )
 from gateway.night.archive.seals.seal import End
+from gateway.night.archive.seals.store import seal_path
 from gateway.night.archive.segments.convert import main as convert
 from gateway.night.archive.segments.tables import sort_rows, to_table
 from gateway.night.archive.segments.write import write_rows
@@ -233,16 +234,19 @@ def test_a_date_that_waits_for_copies_is_kept_until_a_night_finds_them_too_old(
     assert found == (waiting if kept else None)
 
 
+@pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "seal-removed"])
 @pytest.mark.parametrize("age", [8, 9])
 def test_rows_that_no_night_judged_are_kept_as_long_and_then_stated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: int, *, sealed: bool
 ) -> None:
     monkeypatch.setattr(retention, "today", lambda: TODAY)
     day, storage = TODAY - age * DAY, LocalStorage(tmp_path)
     row = received([1], time=noon(day))
     rows, _ = to_table([replace(row, common={**row.common, "gateway": "edge"})])
     stem = str(JournalName("edge", START, 7))
-    write_sealed(storage, stem, sort_rows(rows), gateway="edge", end=End.STOPPED)
+    seal = write_sealed(storage, stem, sort_rows(rows), gateway="edge", end=End.STOPPED)
+    if not sealed:
+        storage.delete(seal_path(seal))
     seen = Seen("edge", START, 6)
     storage.put(NIGHTS / "3.json", replace(night_of(), seen=(seen,)).signed(None).to_json())
 

@@ -45,8 +45,8 @@ def test_a_missing_segment_is_not_proven(
     first, *_, absent, last = capsys.readouterr().out.splitlines()
     assert first.startswith(f"error: {segment.relative_to(tmp_path)}: it is absent; ")
     assert first.endswith("[missing-segment]")
-    assert absent == "6 more rows, which seals list, are absent or changed"
-    assert last == "not proven: 1 errors"
+    assert absent == "absent or changed: 6 more rows that seals list"
+    assert last == "not proven: 1 error"
 
     assert verify(tmp_path, "--date", DAY, "--json") == 1
     found = json.loads(capsys.readouterr().out)
@@ -160,10 +160,38 @@ def test_an_open_journal_is_not_proven(
     finally:
         gateway.stop(PATIENCE)
 
-    assert "1 journals are still open: their rows are not proven yet" in out
+    assert "rows not proven yet: 1 journal of a process that runs\n" in out
     assert ("proven: nothing" in out) == facts["proven"] == sealed
     assert facts["open_journals"] == 1
     assert "may still be in an open journal" in capsys.readouterr().out
+
+
+def test_a_journal_of_a_process_that_ended_says_what_seals_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal_folder(tmp_path).mkdir()
+    (journal_folder(tmp_path) / f"edge-{NOON}-000000.open").write_bytes(b"GWJRNL\0\3")
+    verify(tmp_path)
+
+    out = capsys.readouterr().out
+    assert "rows not proven yet: 1 journal of edge, whose process ended before" in out
+    assert f"or the next night: gateway reconcile {tmp_path}" in out
+
+
+def test_the_ids_of_a_name_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive(tmp_path, received([7]), received([8]))
+    capsys.readouterr()
+
+    assert main(["archive", "show", str(tmp_path), "--name", "a/b7"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("2026-03-14 12:00:00.000000 UTC  edge  orders  received  ")
+    assert line.endswith(identity(7).hex())
+
+    assert main(["archive", "show", str(tmp_path), "--name", "a/none"]) == 1
+    assert "a/none: is in no row of" in capsys.readouterr().out
+    for words in ([], [identity(7).hex(), "--name", "a/b7"]):
+        assert main(["archive", "show", str(tmp_path), *words]) == 2
+        assert "give an ID, or --name NAME" in capsys.readouterr().err
 
 
 def test_no_message_is_shown_of_a_folder_that_is_no_archive(

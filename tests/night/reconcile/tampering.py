@@ -150,9 +150,8 @@ def _add_gap(plan: Plan, rng: random.Random, gateway: str) -> None:
     plan.rows[gateway].append(
         {
             "leg": "gap", "route": "orders", "endpoint": "plant", "system": "mqtt", "name": "n/#",
-            "id": bytes(16), "source_time": begin, "received": begin, "rule": rule,
+            "id": bytes(16), "begin": begin, "rule": rule,
             "time": begin + rng.randrange(1, 30) * MINUTE, "outcome": "gap", "gateway": gateway,
-            "redelivered": rule == "away",
         }
     )  # fmt: skip
     plan.gaps += rule != "away"

@@ -49,7 +49,7 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A Python of executors that get the gateway's code from the driver alone."""
+    """A Python of executors that get the gateway's code only from the driver."""
     found = python_without_gateway(tmp_path_factory.mktemp("python"))
     assert runs(found, "import numpy, pyarrow, pyspark")
     assert not runs(found, "import gateway")
@@ -202,7 +202,7 @@ def test_workers_killed_in_the_middle_of_a_night_cost_no_verdict(
             said += lines_to(step, child.stdout)
             worker = spark_cluster.workers[0]
             eventually(partial(driver.has_executor, worker), f"an executor before {step}")
-            assert "spark.driver.bindAddress" not in driver.settings()  # others reach it, too
+            assert "spark.driver.bindAddress" not in driver.settings()  # also others reach it
             worker.freeze_executors()
             eventually(partial(driver.waits_for, worker), f"a lasting task after {step}")
             spark_cluster.grow(3)  # meanwhile the job waits

@@ -41,9 +41,9 @@ def test_compaction_removes_old_days_and_lists_names(
     printed_late = capsys.readouterr()
 
     assert printed.out.splitlines() == [
-        f"1 segments of {day} became 1 merged segments",
-        "1 older dates were removed, 2 files",
-        "1 shortened names, 1 of them sent to 1 targets",
+        f"1 segment of {day} became 1 merged segment",
+        "removed: 1 older date, 2 files",
+        "1 shortened name, 1 of them sent to 1 target",
         f"{day} is judged and merged: _done/date={day}/done.json",
     ]
     assert [path.name for path in tmp_path.glob("date=*")] == [f"date={yesterday:%Y-%m-%d}"]

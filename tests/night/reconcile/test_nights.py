@@ -80,7 +80,7 @@ def gap(rule: str, begin: int, end: int, reason: str = "", **more: Cell) -> Rows
     """A gap row of the route's source."""
     common: dict[str, Cell] = {
         "leg": "gap", "route": "orders", "endpoint": "plant", "system": "mqtt", "name": "a/#",
-        "id": NO_ID, "source_time": begin, "received": begin, "time": end, "rule": rule,
+        "id": NO_ID, "begin": begin, "time": end, "rule": rule,
         "reason": reason, "outcome": "gap", **more,
     }  # fmt: skip
     return Rows(1, common)
@@ -421,8 +421,8 @@ def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
         root,
         received([1], received=NOON),
         delivered([1], received=NOON),
-        gap("session-lost", NOON, NOON + MINUTE, "the broker had no session", size=7),
-        gap("away", NOON + 2 * MINUTE, NOON + 3 * MINUTE, redelivered=True),
+        gap("session-lost", NOON, NOON + MINUTE, "the broker had no session", lost=7),
+        gap("away", NOON + 2 * MINUTE, NOON + 3 * MINUTE),
         gap("not-running", NOON - MINUTE, NOON - MINUTE, "the gateway was stopped"),
         gap("disconnected", NOON - 2 * DAYS, NOON - 2 * DAYS + MINUTE),  # of another date
     )

@@ -80,7 +80,10 @@ class ReplayRig:
         early = soon - timedelta(hours=1)
         span = ["--from", early.isoformat(), "--to", soon.isoformat()]
         command = ["replay", str(archive or self.archive), "--config", str(self.file)]
-        return main([*command, "--route", "orders", *span, *options])
+        code = main([*command, "--route", "orders", *span, *options])
+        if not archive and code != 2:
+            convert_journals(self.archive)
+        return code
 
     def reconciled(self, missing: Sequence[bytes]) -> None:
         """Write the table of exceptions of a reconciliation."""

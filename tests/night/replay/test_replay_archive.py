@@ -42,6 +42,8 @@ from tests.night.archive.compaction.days import merged_here
 from tests.night.replay.replay_rig import MESSAGES, RICH, ReplayRig, replay_rig
 from tests.waiting import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
 
 def test_messages_are_sent_again_unchanged_and_marked_as_a_second_attempt(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -329,7 +331,7 @@ def test_ids_that_are_not_found_are_named(
     output = capsys.readouterr()
     assert "1 arrived, 0 did not" in output.out
     assert f"{'ab' * 16}: no received row" in output.err
-    assert "1 of 2 messages were not found" in output.err
+    assert "not found: 1 of 2 messages;" in output.err
     assert "no message of route 'orders' was received then" in output.err
 
 
@@ -397,6 +399,7 @@ def test_a_compacted_day_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "6 arrived, 0 did not" in output
 
 
+@pytest.mark.nightly
 def test_an_archive_in_a_bucket_is_replayed(
     tmp_path: Path,
     bucket: Bucket,

@@ -26,6 +26,8 @@ from tests.archived import archived
 from tests.endpoints.exchange import collect, opened, send
 from tests.waiting import PATIENCE, until
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
 CONFIG = """
 endpoints:
   plant: {{kind: memory, dialect: mqtt, broker: plant-{run}}}

@@ -21,6 +21,8 @@ from gateway.runtime.record.counters import RouteCounters
 from tests.endpoints.exchange import collect
 from tests.night.replay.replay_rig import replay_rig
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
 CONFIG = """
 gateway: {{name: edge}}
 endpoints:

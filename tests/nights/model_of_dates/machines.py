@@ -28,7 +28,7 @@ from gateway.archive.seal_key import KEY_VARIABLE
 from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock
 from gateway.night.archive.segments.convert import main
-from tests.archive.journal.processes import NoConverter
+from tests.archive.no_converter import NoConverter
 from tests.archive.samples import delivered, received
 
 LEASE_SECONDS: Final = 10

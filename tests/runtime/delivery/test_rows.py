@@ -144,9 +144,9 @@ def test_a_row_says_what_encodes_the_payload_behind_its_hash(
     rows = delivered(ReceivedBatch([Message(name, b"x")], ORIGIN), found, [b"x"])
 
     if encoding is None:
-        assert "reason" not in rows.common
+        assert "encoding" not in rows.common
     else:
-        assert str(rows.common["reason"]).startswith(encoding)
+        assert str(rows.common["encoding"]).startswith(encoding)
 
 
 @pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "spool"])

@@ -8,8 +8,10 @@ from gateway.model.dead_letter_rule import REFUSED
 from gateway.model.memory_size import text_size
 from gateway.model.outcome import ACCEPTED, SPOOLED, Settlement, rejected
 from gateway.routing.route import Thin
-from gateway.runtime.delivery import thinning
-from gateway.runtime.delivery.thinning import Candidate, Course, HeldCopy, Thinning
+from gateway.runtime.delivery import thinning_changes, thinning_intervals
+from gateway.runtime.delivery.thinning import Thinning
+from gateway.runtime.delivery.thinning_candidate import Candidate, Course
+from gateway.runtime.delivery.thinning_intervals import INTERVAL_SIZE, HeldCopy
 from tests.model.test_memory_size import taken as taken_memory
 
 EACH = Thin(10.0)
@@ -33,8 +35,8 @@ def copy(
 def hold(found: Thinning, number: int) -> list[int]:
     """Hold a copy on disk; return the one that is cut, and the one that stands for it."""
     one = HeldCopy(number, number.to_bytes(16), 100, b"facts", ROUTE)
-    replaced = found.hold(NAME, one)
-    found.stored(NAME, one)
+    replaced = found.intervals.hold(NAME, one)
+    found.intervals.stored(NAME, one)
     return [each.number for each in replaced or ()]
 
 
@@ -49,7 +51,7 @@ def holding(*numbers: int) -> Thinning:
 
 
 def taken(found: Thinning, now: float, *, both: bool = False) -> list[int]:
-    found.end_intervals(now)
+    found.intervals.end_due(now)
     return [each.number for _, each in found.take_ready(9, 1 << 20, now, both=both)]
 
 
@@ -59,9 +61,9 @@ def test_an_interval_without_a_second_copy_is_forgotten() -> None:
     assert found.course(copy(1), 0.0) is SEND
     assert found.course(copy(2), 10.0) is SEND
     assert found.course(copy(3), 10.1) is HOLD
-    found.passed(NAME)
-    found.end_intervals(20.0)
-    assert (found.intervals, found.size) == ({}, 0)
+    found.intervals.passed(NAME)
+    found.intervals.end_due(20.0)
+    assert (found.intervals.by_name, found.intervals.size) == ({}, 0)
 
 
 def test_the_newest_copy_is_taken_at_the_end_and_the_one_before_is_its_spare() -> None:
@@ -69,15 +71,15 @@ def test_the_newest_copy_is_taken_at_the_end_and_the_one_before_is_its_spare() -
 
     assert found.course(copy(3), 2.0) is HOLD
     newest = HeldCopy(3, b"3", 100, b"facts", ROUTE)
-    assert found.hold(NAME, newest) is None
+    assert found.intervals.hold(NAME, newest) is None
     assert taken(found, 10.0) == []  # it is not durable yet
-    found.stored(NAME, newest)
+    found.intervals.stored(NAME, newest)
     assert taken(found, 10.1) == [3]
-    spare = found.decided(NAME, 3, refused=False)
+    spare = found.intervals.decided(NAME, 3, refused=False)
     assert spare is not None
     assert spare.number == 2
-    found.deleted(NAME, 3)
-    assert found.size == thinning.INTERVAL_SIZE + text_size(NAME)
+    found.intervals.deleted(NAME, 3)
+    assert found.intervals.size == INTERVAL_SIZE + text_size(NAME)
 
 
 def test_of_three_copies_the_oldest_is_cut_for_the_next() -> None:
@@ -92,14 +94,14 @@ def test_a_spare_goes_at_once_where_the_newer_copy_is_refused() -> None:
     found = holding(2, 3)
     assert taken(found, 10.0) == [3]
 
-    assert found.decided(NAME, 3, refused=True) is None
+    assert found.intervals.decided(NAME, 3, refused=True) is None
     assert found.course(copy(4), 11.0) is HOLD
     hold(found, 4)
     assert taken(found, 11.0) == []  # the row of the refused copy is there
-    found.deleted(NAME, 3)
+    found.intervals.deleted(NAME, 3)
     assert taken(found, 11.0) == [2]
-    assert found.decided(NAME, 2, refused=False) is None
-    found.deleted(NAME, 2)
+    assert found.intervals.decided(NAME, 2, refused=False) is None
+    found.intervals.deleted(NAME, 2)
     assert taken(found, 19.9) == []
     assert taken(found, 20.0) == [4]
 
@@ -108,8 +110,8 @@ def test_where_both_are_refused_the_next_copy_begins_the_interval() -> None:
     found = holding(2, 3)
     for number in (3, 2):
         assert taken(found, 10.0) == [number]
-        found.decided(NAME, number, refused=True)
-        found.deleted(NAME, number)
+        found.intervals.decided(NAME, number, refused=True)
+        found.intervals.deleted(NAME, number)
 
     assert found.course(copy(4), 11.0) is SEND
 
@@ -118,24 +120,24 @@ def test_both_are_taken_for_a_target_that_is_away() -> None:
     found = holding(2, 3)
 
     assert taken(found, 10.0, both=True) == [2, 3]
-    found.deleted(NAME, 2)
+    found.intervals.deleted(NAME, 2)
     assert found.course(copy(4), 25.0) is HOLD
-    assert found.decided(NAME, 3, refused=False) is None
-    found.deleted(NAME, 3)
-    found.passed(NAME)
-    found.end_intervals(25.0)
-    assert (found.intervals, found.size) == ({}, 0)
+    assert found.intervals.decided(NAME, 3, refused=False) is None
+    found.intervals.deleted(NAME, 3)
+    found.intervals.passed(NAME)
+    found.intervals.end_due(25.0)
+    assert (found.intervals.by_name, found.intervals.size) == ({}, 0)
 
 
 def test_a_new_interval_begins_with_the_copy_that_was_held() -> None:
     found = holding()
     assert taken(found, 10.0) == [2]
-    found.deleted(NAME, 2)
+    found.intervals.deleted(NAME, 2)
 
     assert found.course(copy(3), 19.9) is HOLD
-    found.passed(NAME)
-    found.end_intervals(20.0)
-    assert not found.intervals
+    found.intervals.passed(NAME)
+    found.intervals.end_due(20.0)
+    assert not found.intervals.by_name
 
 
 def test_nothing_passes_a_held_copy_that_is_on_its_way() -> None:
@@ -145,7 +147,7 @@ def test_nothing_passes_a_held_copy_that_is_on_its_way() -> None:
     assert found.course(copy(3), 25.0) is HOLD
     hold(found, 3)
     assert taken(found, 26.0) == []
-    found.deleted(NAME, 2)
+    found.intervals.deleted(NAME, 2)
     assert taken(found, 26.0) == [3]
 
 
@@ -155,7 +157,7 @@ def test_copies_of_two_routes_share_the_interval_of_their_name() -> None:
     assert found.course(copy(3, Thin(60.0), route="other"), 2.0) is HOLD
     hold(found, 3)
     assert taken(found, 10.0) == [3]
-    assert found.next_end() == 70.0
+    assert found.intervals.next_end() == 70.0
 
 
 @pytest.mark.parametrize("rule", [None, CHANGES])
@@ -164,14 +166,14 @@ def test_a_copy_that_no_interval_holds_goes_behind_the_older_ones(rule: Thin | N
 
     assert found.course(copy(4, rule, route="other"), 2.0) is FOLLOW
     assert found.course(copy(5, rule, route="other"), 2.0) is FOLLOW
-    assert found.hasten(NAME) == 3
+    assert found.intervals.hasten(NAME) == 3
     assert taken(found, 2.0) == [3]
-    assert found.has_older(NAME, 3)
-    found.decided(NAME, 3, refused=False)
-    found.deleted(NAME, 3)
-    assert not found.has_older(NAME, 3)
-    found.passed(NAME)
-    found.passed(NAME)
+    assert found.intervals.has_older(NAME, 3)
+    found.intervals.decided(NAME, 3, refused=False)
+    found.intervals.deleted(NAME, 3)
+    assert not found.intervals.has_older(NAME, 3)
+    found.intervals.passed(NAME)
+    found.intervals.passed(NAME)
     assert found.course(copy(6, rule, route="other"), 3.0) is SEND
 
 
@@ -208,11 +210,16 @@ def test_a_rule_that_is_gone_ends_its_intervals_and_lets_nothing_pass() -> None:
 
     assert found.course(copy(3, None), 2.0) is FOLLOW
     assert taken(found, 2.0) == [2]
-    found.deleted(NAME, 2)
-    found.passed(NAME)
-    found.end_intervals(2.0)
+    found.intervals.deleted(NAME, 2)
+    found.intervals.passed(NAME)
+    found.intervals.end_due(2.0)
     assert found.course(copy(4, None), 2.0) is SEND
-    assert (found.intervals, found.size) == ({}, 0)
+    assert (found.intervals.by_name, found.intervals.size) == ({}, 0)
+
+
+def limit_sizes(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    for each in (thinning_changes, thinning_intervals):
+        monkeypatch.setattr(each, "MAX_SIZE", size)
 
 
 A, B = b"a", b"b"
@@ -269,7 +276,7 @@ def test_a_target_that_began_empty_gets_the_next_message_of_each_name() -> None:
     found = Thinning(holds=True)
     first, second = copy(1, CHANGES, A), copy(2, CHANGES, B)
     assert found.course(first, 0.0) is SEND
-    found.forget_changes()
+    found.changes.forget_all()
     assert found.course(second, 0.0) is SEND
     found.answered(first, ACCEPTED, (1, 0))  # late: nothing is known of the second one
 
@@ -302,7 +309,7 @@ def test_a_known_duplicate_is_no_change() -> None:
 
 @pytest.mark.parametrize("rule", [EACH, CHANGES])
 def test_a_name_without_room_is_sent(rule: Thin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thinning, "MAX_SIZE", 3_000)
+    limit_sizes(monkeypatch, 3_000)
     found = Thinning(holds=True)
     courses: list[object] = []
     for number in range(20):
@@ -315,14 +322,14 @@ def test_a_name_without_room_is_sent(rule: Thin, monkeypatch: pytest.MonkeyPatch
     assert courses[0] is SEND
     assert courses[1] is not SEND
     assert courses[-2:] == [SEND, SEND]
-    assert found.size <= thinning.MAX_SIZE
+    assert found.intervals.size <= 3_000
 
 
 @pytest.mark.parametrize("rule", [EACH, CHANGES])
 def test_the_counted_bytes_are_those_that_names_take(
     rule: Thin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thinning, "MAX_SIZE", 1 << 20)
+    limit_sizes(monkeypatch, 1 << 20)
     found = Thinning(holds=True)
 
     def fill() -> Thinning:
@@ -333,7 +340,7 @@ def test_the_counted_bytes_are_those_that_names_take(
             for at in range(2 if rule is EACH else 0):
                 if found.course(one, 0.0) is HOLD:
                     held = HeldCopy(number, (at + number).to_bytes(16), 100, bytes(500), ROUTE)
-                    found.hold(one.name, held)
+                    found.intervals.hold(one.name, held)
         return found
 
-    assert taken_memory(fill) < thinning.MAX_SIZE * 1.7  # a table may just have grown
+    assert taken_memory(fill) < (1 << 20) * 1.7  # a table may just have grown

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.journal.converter_process import Converter
 from gateway.runtime import pump
 from tests.runtime.gateway.running import BrokerClient
 
@@ -22,16 +21,6 @@ def working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the time that each stop waits for a quiet source."""
     monkeypatch.setattr(pump, "RECEIVE_TIMEOUT", 0.05)
-
-
-@pytest.fixture
-def no_time_to_convert(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave a stop no time to convert: the converter takes longer than a test that reads no rows.
-
-    `archive_rows` converts the journals that are left.
-    """
-    finish = Converter.finish
-    monkeypatch.setattr(Converter, "finish", lambda converter, _: finish(converter, 0))
 
 
 @pytest.fixture

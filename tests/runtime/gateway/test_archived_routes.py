@@ -19,6 +19,8 @@ from tests.runtime.gateway.running import (
     running,
 )
 
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
 ORDERS = """\
 routes:
   orders:

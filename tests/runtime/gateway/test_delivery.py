@@ -11,7 +11,7 @@ from gateway.model.outcome import ACCEPTED
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, archive_rows, running
 from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+pytestmark = pytest.mark.usefixtures("journals_stay")
 
 ORDERS = (
     PLANT_AND_EMS

@@ -17,7 +17,7 @@ from gateway.web.snapshot import StatusSnapshot, snapshot_json
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, configured
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+pytestmark = pytest.mark.usefixtures("journals_stay")
 
 AWAY = """\
 spool: {{path: spool}}
@@ -83,7 +83,7 @@ def test_messages_of_a_target_that_left_are_a_warning(
 
         gateway.reload(configured(renamed))
         (said,) = warnings(take_status(gateway))
-        assert said.startswith("the spool holds 1 messages for 'away', to which no route sends;")
+        assert said.startswith("the spool holds 1 message for 'away', to which no route sends;")
         assert said in caplog.messages
 
         gateway.reload(configured(yaml))

@@ -27,7 +27,7 @@ from tests.runtime.gateway.running import (
 )
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+pytestmark = pytest.mark.usefixtures("journals_stay")
 
 ORDERS = """\
 routes:

@@ -69,6 +69,7 @@ def test_a_new_machine_continues_the_chain_of_the_one_before_it(
     assert [each.rule for each in found.findings] == []
 
 
+@pytest.mark.nightly
 def test_a_bucket_that_is_away_stops_no_start(
     plant: BrokerClient,
     ems: BrokerClient,

@@ -14,7 +14,7 @@ from gateway.trial.brokers.listening import free_port
 from tests.runtime.gateway.running import BrokerClient, archive_rows, configured
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+pytestmark = pytest.mark.usefixtures("journals_stay")
 
 AWAY = f"kind: mqtt, host: 127.0.0.1, port: {free_port()}"
 HERE = "kind: memory, dialect: mqtt, broker: far"

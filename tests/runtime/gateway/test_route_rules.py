@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.model.message import Headers, Message
 from tests.runtime.gateway.running import BrokerClient, archive_rows, running
 from tests.waiting import until
+
+pytestmark = pytest.mark.usefixtures("journals_stay")
+
 
 SENSORS_AND_PLANT = """\
 gateway: {name: test}

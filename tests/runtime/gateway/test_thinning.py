@@ -167,7 +167,7 @@ TWO_ROUTES = """\
 """
 
 
-@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.usefixtures("journals_stay")
 @pytest.mark.parametrize("other", ["", ", thin: {on_change: true}", ", thin: {seconds: 7200}"])
 def test_no_held_message_comes_after_a_newer_one_of_another_route(
     other: str, plant: BrokerClient, ems: BrokerClient, last: BrokerClient
@@ -216,7 +216,7 @@ def test_only_changes_are_sent(plant: BrokerClient, ems: BrokerClient) -> None:
     assert [row["reason"] for row in rows if row["leg"] == "cut"] == sent[:2]
 
 
-@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.usefixtures("journals_stay")
 def test_a_value_is_sent_again_over_the_next_connection(
     plant: BrokerClient, ems: BrokerClient
 ) -> None:
@@ -233,7 +233,7 @@ def test_a_value_is_sent_again_over_the_next_connection(
     assert payloads(ems) == [b"on", b"on"]
 
 
-@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.usefixtures("journals_stay")
 def test_a_dead_letter_is_no_change(plant: BrokerClient, ems: BrokerClient) -> None:
     """The target accepted nothing else in between, so an equal message is none either."""
     thin = "on_change: true}, headers: {set: {priority: '{rest}'}"
@@ -249,7 +249,7 @@ def test_a_dead_letter_is_no_change(plant: BrokerClient, ems: BrokerClient) -> N
     assert payloads(ems) == [b"on"]
 
 
-@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.usefixtures("journals_stay")
 def test_a_heartbeat_is_never_held(ems: BrokerClient) -> None:
     text = config(FOR_LONG).replace("    to:", "    heartbeat: beat\n    to:")
     text = text.replace("{name: test}", "{name: test, heartbeat_seconds: 0.1}")
@@ -260,7 +260,7 @@ def test_a_heartbeat_is_never_held(ems: BrokerClient) -> None:
     assert len(payloads(ems)) > 2
 
 
-@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.usefixtures("journals_stay")
 def test_a_reload_without_the_rule_sends_what_is_held_before_newer_messages(
     plant: BrokerClient, ems: BrokerClient
 ) -> None:
@@ -277,7 +277,7 @@ def test_a_reload_without_the_rule_sends_what_is_held_before_newer_messages(
     assert payloads(ems) == [b"1", b"2", b"3", b"4"]
 
 
-@pytest.mark.usefixtures("no_time_to_convert")
+@pytest.mark.usefixtures("journals_stay")
 @pytest.mark.parametrize("thin", [FOR_LONG, "on_change: true"])
 def test_each_name_has_its_own_interval_and_value(
     thin: str, plant: BrokerClient, ems: BrokerClient

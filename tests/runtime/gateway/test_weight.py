@@ -14,7 +14,7 @@ from tests.runtime.gateway.frames import counting
 from tests.runtime.gateway.running import PLANT_AND_EMS, BrokerClient, running
 from tests.waiting import until
 
-pytestmark = pytest.mark.usefixtures("no_time_to_convert")
+pytestmark = pytest.mark.usefixtures("journals_stay")
 
 ROUTE = """\
 routes:

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import pytest
 
-from gateway.errors import NotConnectedError
+from gateway.errors import NotConnectedError, TakenOverError
 from gateway.model import dead_letter_rule
 from gateway.runtime.delivery import admission
 from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
@@ -62,3 +62,13 @@ def test_each_reason_to_leave_a_message_out_has_its_counter(reason: str, counter
 
     changed = {each.name for each in fields(RouteTotals) if getattr(counters, each.name) == 1}
     assert changed == {counter}
+
+
+def test_the_reason_of_a_dispute_is_that_of_the_connection_before() -> None:
+    """Beside a source that is connected it would look like a fault of now."""
+    state = EndpointState("plant", "source")
+    state.lost(TakenOverError("plant: another client"))
+    assert state.shown_reason == "plant: another client"
+
+    state.connected()
+    assert state.shown_reason == "the connection before ended: plant: another client"

@@ -115,14 +115,14 @@ class Recording:
 
     @property
     def gaps(self) -> list[SourceGap]:
-        names = ("gateway", "route", "endpoint", "name", "rule", "reason", "source_time", "time",
-                 "size", "target")  # fmt: skip
+        names = ("gateway", "route", "endpoint", "name", "rule", "reason", "begin", "time",
+                 "lost", "target")  # fmt: skip
         written = (
             dict(zip(names, values, strict=True))
             for rows in self.rows
             for values in zip(*map(rows.values, names), strict=True)
         )
-        times = ("source_time", "time")
+        times = ("begin", "time")
         return merge_gaps(
             {**row, **{name: moment(cast(int, row[name])) for name in times}} for row in written
         )
@@ -408,3 +408,31 @@ def test_a_lost_session_of_a_tap_had_the_messages_since_the_last_one(recording: 
     recording.connect(Retention.NEW, after=5)
 
     assert ("session-lost", 65) in recording.rules
+
+
+def test_the_log_says_that_a_gap_without_a_run_begins_before_it(
+    recording: Recording, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The time in which no process ran, which the night tells, is shorter."""
+    caplog.set_level("INFO")
+    recording.connect(Retention.KEPT)
+    recording.start(Retention.KEPT)  # after a kill
+    recording.connect(Retention.KEPT, after=30)
+    recording.lose(LOST, after=10)
+    recording.connect(Retention.KEPT, after=10)
+
+    found = [each.getMessage() for each in caplog.records if "source gap of" in each.getMessage()]
+    assert [each.partition(", away")[0] for each in found] == [
+        "source gap of at most 30.0 s",
+        "source gap of 10.0 s",
+    ]
+
+
+def test_a_gap_has_no_column_of_a_message(recording: Recording) -> None:
+    recording.connect(Retention.NEW)
+    recording.lose(LOST, after=60)
+    recording.connect(Retention.NEW, after=5)
+
+    of_messages = {"source_time", "received", "redelivered", "size", "hash", "attempt", "mode"}
+    assert recording.rows
+    assert all(not of_messages & {*each.common, *each.columns} for each in recording.rows)

@@ -24,6 +24,7 @@ from gateway.night.archive.compaction.merge import MergeResult, MergeTask
 from gateway.night.archive.compaction.plan import generation_of, plan_day, tasks_of
 from gateway.night.archive.seals.seal import MergeSeal
 from gateway.night.archive.seals.store import HashFiles, digests_of, write_seal
+from gateway.terminal.units import counted
 
 _FOLDERS: Final = (Path(), Path(COMPACTING))
 
@@ -114,7 +115,7 @@ def compact_day(  # noqa: PLR0913  # the archive, its key, and the means
     tasks = tasks_of(location, plan, size)
     results: list[MergeResult] = []
     if tasks:
-        show_step(f"merging {sum(len(task.inputs) for task in tasks)} segments")
+        show_step(f"merging {counted(sum(len(task.inputs) for task in tasks), 'segment')}")
         results = run_tasks(tasks)
         findings += [each for result in results for each in result.findings]
     show_step("committing")

@@ -42,6 +42,15 @@ def message_rows(storage: Storage, identity: str, day: date | None = None) -> It
     yield from _rows(storage, days, pc.field("trace").isin(values) | of_trace)
 
 
+def named_rows(storage: Storage, name: str, day: date | None = None) -> Iterator[Row]:
+    """Yield the rows with a name at a source or a target, as the row of its leg has it.
+
+    A row has its time, gateway, route, leg and id. Dates and errors as of `message_rows`.
+    """
+    columns = ["time", "gateway", "route", "leg", "target", "id", "name"]
+    return _rows(storage, _days(storage, day), pc.field("name") == name, columns)
+
+
 def _rows(
     storage: Storage, days: list[date], wanted: pc.Expression, columns: list[str] | None = None
 ) -> Iterator[Row]:

@@ -53,6 +53,7 @@ from gateway.night.archive.segments.copies import handed_over
 from gateway.night.archive.segments.journal_facts import JournalFacts
 from gateway.night.archive.segments.tables import sort_rows, to_table
 from gateway.night.archive.segments.write import write_rows
+from gateway.terminal.units import counted
 
 _SEGMENT_ROWS: Final = 100_000  # in memory at once, as a table: about 150 MB while it is written
 _SEGMENT_BYTES: Final = 128 << 20  # of it, when names or payloads are long
@@ -83,7 +84,9 @@ class Conversion:
         if len(found) > _MAX_FINDINGS:
             lines.append(f"{self.journal}: {len(found) - _MAX_FINDINGS} more damages")
         if self.lost_values:
-            lines.append(f"{self.journal}: {self.lost_values} values fit no column and are null")
+            lines.append(
+                f"{self.journal}: null, as no column fits: {counted(self.lost_values, 'value')}"
+            )
         return lines
 
 

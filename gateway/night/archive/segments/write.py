@@ -119,7 +119,7 @@ def dates_of(rows: pa.Table) -> tuple[str, ...]:
     gaps = rows.filter(pc.equal(rows["leg"], Leg.GAP.value))
     if gaps.num_rows:
         ends = gaps["time"].cast(pa.int64())
-        begins = pc.coalesce(gaps["source_time"].cast(pa.int64()), ends)
+        begins = pc.coalesce(gaps["begin"].cast(pa.int64()), ends)
         for begin, end in zip(begins.to_pylist(), ends.to_pylist(), strict=True):
             if end is not None:
                 last = end // DAY

@@ -21,6 +21,7 @@ from gateway.night.archive.verification.holders import away, lease_findings, tak
 from gateway.night.archive.verification.lineage import contradictions, is_stopped, lineages
 from gateway.night.archive.verification.seal_evidence import Period
 from gateway.night.archive.verification.writers import FOREVER, Facts
+from gateway.terminal.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +274,7 @@ def _own_findings(seal: Seal) -> Iterator[Finding]:
         text = f"the process of {seal.journal} was killed; all acknowledged rows are here"
         yield warning("killed-journal", _place(seal), text)
     if seal.lost_values:
-        text = f"{seal.journal}: {seal.lost_values} values fit no column and are null"
+        text = f"{seal.journal}: null, as no column fits: {counted(seal.lost_values, 'value')}"
         yield warning("lost-values", _place(seal), text)
 
 

@@ -14,6 +14,7 @@ from gateway.archive.storage import Storage
 from gateway.night.archive.seals.seal import MergeSeal, SegmentEntry
 from gateway.night.archive.seals.store import HashFiles
 from gateway.night.archive.verification.seal_evidence import Evidence
+from gateway.terminal.units import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,9 @@ def _merge_findings(
             yield error("forked-chain", each.path, f"{seal.journal} replaced it for a second time")
     merged = sum(entry.rows for entry in seal.segments)
     if merged != rows:
-        text = f"the merged segments have {merged} rows, the segments that they replace {rows}"
+        text = (
+            f"the merged segments have {counted(merged, 'row')}, those that they replace {rows:,}"
+        )
         yield error("changed-segment", path.as_posix(), text)
 
 
@@ -166,7 +169,7 @@ def _check(
     path = place_of(digests, entry)
     digest = digests.get(path)
     if digest is None:
-        text = f"it is absent; {claim.source} sealed {entry.rows} rows in it"
+        text = f"it is absent; {claim.source} sealed {counted(entry.rows, 'row')} in it"
         return [error("missing-segment", entry.path, text)], None
     if digest != entry.file:
         text = f"the content is not what {claim.source} sealed"

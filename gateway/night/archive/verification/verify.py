@@ -49,6 +49,7 @@ from gateway.night.archive.verification.writers import (
     known_writers,
     writer_findings,
 )
+from gateway.terminal.units import counted
 
 _DAY: Final = timedelta(days=1)
 _LONGEST_GAP: Final = timedelta(days=400)  # between two dates of one archive
@@ -243,7 +244,7 @@ class _Verifier:
 def _nothing_known(seals: Sequence[Seal], period: Period, files: int) -> str:
     """Return the finding about a date without a segment in a seal; empty when none is expected."""
     if files:
-        return f"no seal names one of its {files} files: nothing proves its rows"
+        return f"no seal names one of its {counted(files, 'file')}: nothing proves its rows"
     if any(min(seal.opened, seal.closed) < period.end for seal in seals):  # a clock may be set back
         return ""  # the chains tell whether a gateway ran
     return "the archive has no seal of this date or before"

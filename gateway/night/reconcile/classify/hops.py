@@ -61,7 +61,7 @@ _SKEW: Final = 1_000_000  # microseconds between two clocks; for messages withou
 def judge(late: int, events: pa.Table) -> Iterator[pa.Table]:
     """Yield HOP_MESSAGES of all `events` of some keys; `late` is in microseconds.
 
-    Most have one delivery and one equal receipt. The others are matched by their times alone where
+    Most have one delivery and one equal receipt. The others are matched only by their times where
     they have no id, however many are equal, and are judged one by one where they have one.
     """
     code = codes_of(events, _KEY)

@@ -24,7 +24,6 @@ from gateway.archive.storage import Storage, open_storage
 from gateway.night.archive.intervals import Numbers
 from gateway.night.archive.segments.tables import schema_of
 from gateway.night.reconcile.classify.result_tables import counting
-from gateway.night.reconcile.formatting import amount, counted_as
 from gateway.night.reconcile.grouping import ascending, grouped, summed
 from gateway.night.reconcile.input.executors import Row, collect, divided
 from gateway.night.reconcile.input.hop_routes import parsed_rules
@@ -32,6 +31,7 @@ from gateway.night.reconcile.input.inputs import Segments
 from gateway.night.reconcile.input.route_history import RouteHistory
 from gateway.night.reconcile.input.row_reader import read_pairs, row_groups
 from gateway.routing.name_rules import NOT_RECORDED
+from gateway.terminal.units import counted
 
 Copy: TypeAlias = tuple[str | None, ...]  # the values of `_COPY`
 
@@ -66,7 +66,7 @@ def renamed(
     unchecked = summed(rows.filter(pc.is_null(rows["now"])), ["lack", "gateway"], ["copies"])
     listed: dict[str, list[str]] = {}
     for row in unchecked.to_pylist():
-        copies = f"{amount(row['copies'])} copies of {row['gateway']!r}"
+        copies = f"{counted(row['copies'], 'copy', 'copies')} of {row['gateway']!r}"
         listed.setdefault(row["lack"], []).append(copies)
     lacks = [lack.format(", ".join(listed[lack])) for lack in sorted(listed, reverse=True)]
     return wrong, f"the archive does not have {', nor '.join(lacks)}" if lacks else ""
@@ -79,7 +79,7 @@ def renamed_findings(wrong: pa.Table, day: date, by: str) -> list[Finding]:
         error(
             "renamed",
             f"date={day}",
-            f"{counted_as(row['names'], 'name')} of route {row['route']!r} to"
+            f"{counted(row['names'], 'name')} of route {row['route']!r} to"
             f" {row['target']!r}: not as {by} would translate; the table `renamed` has them",
         )
         for row in found.to_pylist()

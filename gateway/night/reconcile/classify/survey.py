@@ -72,7 +72,7 @@ from gateway.night.reconcile.input.row_reader import (
 )
 
 _GAP_COLUMNS: Final = (
-    "gateway", "route", "leg", "endpoint", "name", "rule", "reason", "source_time", "time", "size",
+    "gateway", "route", "leg", "endpoint", "name", "rule", "reason", "begin", "time", "lost",
     "target",
 )  # fmt: skip
 _SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "delivered", "observed")

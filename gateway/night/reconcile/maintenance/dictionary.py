@@ -39,6 +39,7 @@ from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.input.row_reader import read_pairs
 from gateway.night.reconcile.input.short_names import TORN, Row, lines, shortened, unused, used
 from gateway.terminal.progress import ShowStep
+from gateway.terminal.units import counted
 
 _NEW: Final = Path("_dictionary.new")
 _REPORT: Final = "_built.json"  # readers of a folder of Parquet pass over names with this begin
@@ -276,9 +277,11 @@ def _vanished(gone: Iterable[Path], oldest: date | None, show_step: ShowStep) ->
     for folder, count in sorted(Counter(path.parts[0] for path in gone).items()):
         day = parse_day(folder)
         if oldest is not None and day is not None and day < oldest:
-            show_step(f"{count} files of {day} were removed meanwhile; no longer kept")
+            show_step(f"removed meanwhile: {counted(count, 'file')} of {day}; no longer kept")
         else:
-            yield error(_VANISHED, folder, f"{count} files vanished while they were read")
+            yield error(
+                _VANISHED, folder, f"vanished while they were read: {counted(count, 'file')}"
+            )
 
 
 def _shown(wrong: Iterable[Row]) -> Iterator[Finding]:
@@ -291,4 +294,4 @@ def _shown(wrong: Iterable[Row]) -> Iterator[Finding]:
         first = sorted(places)[:_MAX_FINDINGS]
         yield from (finding(rule, place, text) for place, text in first)
         if more := len(places) - len(first):
-            yield finding(rule, first[-1][0], f"{more} more findings of this rule")
+            yield finding(rule, first[-1][0], f"{counted(more, 'more finding')} of this rule")

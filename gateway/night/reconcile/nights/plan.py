@@ -1,4 +1,4 @@
-"""The link of a night: the dates to judge and the errors, decided from values alone."""
+"""The link of a night: the dates to judge and the errors, decided only from values."""
 
 from __future__ import annotations
 

@@ -12,16 +12,18 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
+from gateway.archive.findings import Finding
 from gateway.archive.layout import NEVER_WRITTEN, NIGHTS, day_of, days_in, names_an_archive
-from gateway.archive.storage import open_storage
+from gateway.archive.storage import Storage, open_storage
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CopyClass
 from gateway.model.cut_class import CutClass
 from gateway.night.archive.acknowledged import with_acknowledged
 from gateway.night.archive.archive_lock import exclusive_in
 from gateway.night.archive.night_record import DateRecord, Night
+from gateway.night.archive.remote_lock import CheckHeld
 from gateway.night.archive.retention import forgotten_dates
-from gateway.night.archive.seals.store import read_seal
+from gateway.night.archive.seals.store import ReadSeal, read_seal
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.night.reconcile.nights.chain import read_chain, write_night
@@ -55,11 +57,69 @@ class NightRun:
         return self.run.report
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedNight:
+    """The link of a night before its verdicts, and what the night prints.
+
+    `findings` are those of the link; one that somebody acknowledged is a warning. `forgotten` are
+    the statements about removed dates that the link has. `read` reads a seal.
+    """
+
+    link: Night
+    findings: Sequence[Finding]
+    forgotten: Sequence[Path]
+    read: ReadSeal
+    today: date
+
+    @property
+    def closed(self) -> list[DateRecord]:
+        """The dates of the link that have ended."""
+        return [each for each in self.link.dates if each.date < str(self.today)]
+
+    @property
+    def days(self) -> list[date]:
+        """The dates to judge."""
+        return [date.fromisoformat(each.date) for each in self.closed if not each.settled]
+
+
+class NightChain:
+    """The chain of nights from the planned link on: one link more after each date.
+
+    Mutable: owned by `run_night`. `newest` is the link that was written last, and the planned one
+    before. An interrupted run resumes after its last date.
+    """
+
+    def __init__(
+        self, storage: Storage, key: bytes | None, planned: PlannedNight, check_held: CheckHeld
+    ) -> None:
+        self.newest = planned.link
+        self._storage, self._key, self._check_held = storage, key, check_held
+        self._forgotten = planned.forgotten
+
+    def add(self, day: date, report: Report) -> None:
+        """Write the link that has the verdict of a date, and name it beside the results."""
+        flight = report.total(_IN_FLIGHT) + report.between(_IN_FLIGHT)
+        flight += report.cut(CutClass.IN_FLIGHT.value)
+        self.newest = with_verdict(self.newest, str(day), report.status, flight)
+        self.write()
+        if report.answered:
+            state_night(self._storage, day, self.newest, self._key)
+        mark(self._storage, day, [self.newest])
+
+    def write(self) -> None:
+        """Write the next link, with the verdicts so far."""
+        self._check_held()
+        link = replace(self.newest, n=self.newest.n + 1, previous=self.newest.mac)
+        self.newest = write_night(self._storage, link, self._key)
+        for statement in self._forgotten:  # the link has it now
+            self._storage.delete(statement)
+
+
 def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> NightRun:
     """Judge what the night after the last one judges, and write its link.
 
-    A link is written after each date: an interrupted run resumes at the next one. The `day` of
-    `job` is not used.
+    A link is written after each date: an interrupted run resumes at the next one. The `day` and the
+    `output` of `job` are not used.
 
     Raises:
         ReconcileError: another night runs, `expect` is in no link, no gateway has written to the
@@ -68,54 +128,45 @@ def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> Night
         OSError: the archive cannot be read or written.
     """
     location, storage = job.location, open_storage(job.location)
-    never_written = ReconcileError(f"archive {location}: {NEVER_WRITTEN}")
     if not location.url:
         names = storage.names(Path())
         if not names_an_archive(names) and NIGHTS.name not in names:
-            raise never_written  # a wrong folder stays as it is
+            raise _never_written(job)  # a wrong folder stays as it is
         make_folders(location.local / NIGHTS)
     conflict = "another gateway reconcile writes the next night; wait for its end"
     with exclusive_in(location, _LOCK, conflict) as check_held:
-        convert_left(job)  # a journal that is only not converted yet is not away
-        chain = read_chain(storage, job.key, expect, stated=newest_stated(storage, job.key))
-        at, forgotten = job.at, forgotten_dates(storage)
-        read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
-        removed = frozenset(day for dates in forgotten.values() for day in dates)
-        world = world_of(job, chain.newest, at, removed, read)
-        if not (chain.last or world.there or world.heads or world.named):
-            raise never_written
-        link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
-        findings = (*chain.findings, *forged_markers(storage), *link.findings)
-        shown = with_acknowledged(storage, findings, job.key)
-        link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
-        closed = [each for each in link.dates if each.date < str(world.today)]
-        days = [date.fromisoformat(each.date) for each in closed if not each.settled]
-        job = replace(job, carried=[_earlier(job, each) for each in closed if each.settled])
+        # A journal that is only not converted yet is not away.
+        convert_abandoned(location, storage, job.key)
+        planned = _planned(job, storage, expect)
+        chain = NightChain(storage, job.key, planned, check_held)
+        carried = [_earlier(job, each) for each in planned.closed if each.settled]
+        if planned.days:
+            own = replace(job, carried=carried, read_seal=planned.read)
+            report = run_dates(own, planned.days, show_step, chain.add)
+        else:
+            chain.write()
+            report = Report(str(job.archive), None, carried=carried)
+        return NightRun(Run(report, planned.findings), chain.newest)
 
-        def write_link() -> None:
-            nonlocal link
-            check_held()
-            link = write_night(storage, replace(link, n=link.n + 1, previous=link.mac), job.key)
-            for statement in forgotten:  # the link has it now
-                storage.delete(statement)
 
-        if not days:
-            write_link()
-            report = Report(str(job.archive), None, carried=job.carried)
-            return NightRun(Run(report, shown), link)
+def _planned(job: Job, storage: Storage, expect: str | None) -> PlannedNight:
+    """Read the chain and the archive, and plan the night after the last one."""
+    chain = read_chain(storage, job.key, expect, stated=newest_stated(storage, job.key))
+    forgotten, job = forgotten_dates(storage), replace(job, now=job.at)  # a plan has one time
+    removed = frozenset(day for dates in forgotten.values() for day in dates)
+    read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
+    world = world_of(job, storage, chain.newest, removed, read)
+    if not (chain.last or world.there or world.heads or world.named):
+        raise _never_written(job)
+    link = plan_night(chain.newest, world, at=job.at, spooled_days=job.spooled_days)
+    findings = (*chain.findings, *forged_markers(storage), *link.findings)
+    shown = with_acknowledged(storage, findings, job.key)
+    link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
+    return PlannedNight(link, shown, [*forgotten], read, world.today)
 
-        def after(day: date, report: Report) -> None:
-            nonlocal link
-            flight = report.total(_IN_FLIGHT) + report.between(_IN_FLIGHT)
-            flight += report.cut(CutClass.IN_FLIGHT.value)
-            link = with_verdict(link, str(day), report.status, flight)
-            write_link()
-            if report.answered and job.output is None:
-                state_night(storage, day, link, job.key)
-            mark(storage, day, [link])
 
-        report = run_dates(replace(job, read_seal=read), days, show_step, after)
-        return NightRun(Run(report, shown), link)
+def _never_written(job: Job) -> ReconcileError:
+    return ReconcileError(f"archive {job.location}: {NEVER_WRITTEN}")
 
 
 def run_dates(
@@ -131,24 +182,18 @@ def run_dates(
         OSError: the archive cannot be read, or the results cannot be written.
     """
     *earlier, last = [replace(job, day=day) for day in days]
-    carried = [*job.carried]
+    storage, carried = open_storage(job.location), [*job.carried]
     # The dates share a session; one date alone starts that which suits it.
     with spark_session(job.master) if earlier else nullcontext():
         for each in earlier:
-            convert_left(each)
+            convert_abandoned(job.location, storage, job.key)
             row, found = _row(each, show_step)
             carried.append(row)
             after(each.day, found)
-        convert_left(last)
+        convert_abandoned(job.location, storage, job.key)
         report = reconcile(replace(last, carried=carried), show_step)
         after(last.day, report)
     return report
-
-
-def convert_left(job: Job) -> None:
-    """Convert the readable journals that a gateway left at its end."""
-    if job.location.local.is_dir():
-        convert_abandoned(job.location, open_storage(job.location), job.key)
 
 
 def _earlier(job: Job, record: DateRecord) -> Row:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gateway.archive.layout import SECOND, JournalName, day_of, days_in, parse_journal_name
 from gateway.archive.signed_json import Previous
-from gateway.archive.storage import open_storage
+from gateway.archive.storage import Storage
 from gateway.archive.threads import in_threads
 from gateway.night.archive.night_record import HeadSeen, Night
 from gateway.night.archive.seals.seal import End, Seal
@@ -75,14 +75,15 @@ class World:
 
 
 def world_of(
-    job: Job, previous: Night, at: int, forgotten: frozenset[str], read: ReadSeal
+    job: Job, storage: Storage, previous: Night, forgotten: frozenset[str], read: ReadSeal
 ) -> World:
-    """Return the archive as a night at `at` finds it, after `previous`; `read` reads a seal.
+    """Return the archive of `job` as a night at the time of `job` finds it, after `previous`.
+
+    The archive is in `storage`; `read` reads a seal.
 
     Raises:
         OSError: the archive cannot be read.
     """
-    storage = open_storage(job.location)
     days = seal_days(storage)
     listed = [(day, *each) for day in days for each in sealed_journals(storage, day)]
     journals = [(path, name) for _, path, name in listed]
@@ -98,7 +99,7 @@ def world_of(
     kept = frozenset(map(str, days_in(storage.names(Path()))))
     writers = known_writers(storage, None, job.key)
     return World(
-        today=day_of(at),
+        today=day_of(job.at),
         heads=[
             HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
             for each in writers.sound.values()

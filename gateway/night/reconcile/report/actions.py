@@ -12,11 +12,12 @@ from typing import Final
 from gateway.model.copy_class import CLASSES, UNPROVEN, CopyClass
 from gateway.model.cut_class import ON_WORD
 from gateway.model.dead_letter_rule import FIELD, PAYLOAD
-from gateway.night.reconcile.formatting import amount, counted_as
+from gateway.night.reconcile.formatting import amount
 from gateway.night.reconcile.report.gaps import outages
 from gateway.night.reconcile.report.report import Report, became_breach
 from gateway.night.reconcile.report.rows import Row, Rows, count, word
 from gateway.terminal.text import shortened
+from gateway.terminal.units import counted
 
 _HOP_FAULTS: Final = (CopyClass.MISSING.value, CopyClass.ALTERED.value)
 _OF_PAYLOAD: Final = frozenset({PAYLOAD, FIELD})  # the name alone does not show the refusal
@@ -129,7 +130,7 @@ def _for_class(report: Report, name: str) -> Iterator[Action]:
     if lost:
         routes = [word(row, "route") for row in bare]
         of_class = [row for row in report.samples if word(row, "class") == name]
-        where = f" on {counted_as(len(bare), 'route')}" if lost < total else ""
+        where = f" on {counted(len(bare), 'route')}" if lost < total else ""
         yield Action(
             f"{name.capitalize()}{where} ({amount(lost)}): {_NO_PAYLOADS}",
             [_show(report, (row for row in of_class if word(row, "route") in routes))],
@@ -156,11 +157,11 @@ def _gaps(report: Report) -> Action:
     known = [each for each in lost if each is not None]
     number = "the archive cannot tell how many"
     if known:
-        counted = f"the brokers count {amount(sum(known))} of them"
-        others = counted_as(len(lost) - len(known), "gap")
-        number = f"{counted}; for {others} {number}" if len(known) < len(lost) else counted
+        told = f"the brokers count {amount(sum(known))} of them"
+        others = counted(len(lost) - len(known), "gap")
+        number = f"{told}; for {others} {number}" if len(known) < len(lost) else told
     text = (
-        f"{counted_as(len(lost), 'source gap')}: messages may be lost before they reached the"
+        f"{counted(len(lost), 'source gap')}: messages may be lost before they reached the"
         f" gateway; {number}."
     )
     if report.accept_gaps:
@@ -173,7 +174,7 @@ def _cuts(report: Report) -> Iterator[Action]:
     """Yield a step for each cause of cuts that nothing proves, the most usual first."""
     number = report.cut(ON_WORD)
     them = "it" if number == 1 else "them"
-    what = f"{counted_as(number, 'message')} {ON_WORD}: no row of the archive proves {them}."
+    what = f"{counted(number, 'message')} {ON_WORD}: no row of the archive proves {them}."
     yield Action(f"{what} {_SHARE_A_KEY}", section="Cuts")
     yield Action(_NAME_BROKERS, ["gateway check A.yaml B.yaml"], "Cuts")
     yield _asking(report, _ASK_PUBLISHER, ON_WORD, report.cut_samples, "Cuts")
@@ -181,7 +182,7 @@ def _cuts(report: Report) -> Iterator[Action]:
 
 def _unproven(report: Report) -> Action:
     """Return the step for messages between gateways that a publisher could have made."""
-    number = counted_as(report.between(UNPROVEN), "message")
+    number = counted(report.between(UNPROVEN), "message")
     text = f"{number} between gateways on a publisher's word. {_ASK_FOR_ID}"
     return _asking(report, text, UNPROVEN, report.hop_samples, "Hops")
 

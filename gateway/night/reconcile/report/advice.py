@@ -13,7 +13,7 @@ class FindingAdvice:
 
     meaning: str
     advice: str
-    rows_intact: bool = False  # with this error alone, the date's counts are those of all its rows
+    rows_intact: bool = False  # with only this error, the date's counts are those of all its rows
 
 
 def _of_rows_intact(meaning: str, advice: str) -> FindingAdvice:

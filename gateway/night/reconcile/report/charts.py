@@ -1,7 +1,7 @@
 """The charts of a day: messages, latency, copies that did not arrive, and duplicates, by hour.
 
 The input is the rows of the table `hours`. Each figure is a `Chart` with bars or lines, which a
-template draws as inline SVG. Series differ in dash or shade and not in colour alone, and every
+template draws as inline SVG. Series differ in dash or shade and not only in colour, and every
 chart has a text alternative.
 """
 
@@ -17,12 +17,13 @@ from typing import Final, TypeAlias
 
 from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.night.reconcile.by_key import by_key
-from gateway.night.reconcile.formatting import amount, counted_as, duration
+from gateway.night.reconcile.formatting import amount, duration
 from gateway.night.reconcile.report.gaps import outages
 from gateway.night.reconcile.report.outage_bars import bands
 from gateway.night.reconcile.report.report import Report
 from gateway.night.reconcile.report.rows import Row, Rows, count, number, word, worst_first
 from gateway.night.reconcile.report.timelines import DAY_SECONDS, TimelineBar
+from gateway.terminal.units import counted
 
 HOURS: Final = 24
 Unit: TypeAlias = Callable[[float], str]
@@ -193,7 +194,7 @@ def with_bands(chart: Chart, bands: Sequence[TimelineBar]) -> Chart:
         back = f"H{right:.1f}V{frame.floor}z" if right - left >= _MIN_BAND else ""
         css = f"band {each.css}"
         paths[css] = paths.get(css, "") + f"M{left:.1f} {frame.floor}V4{back}"
-    outages = counted_as(sum(each.outages for each in bands), "source gap")
+    outages = counted(sum(each.outages for each in bands), "source gap")
     alternative = f"{chart.alternative}; {outages}"
     return replace(chart, alternative=alternative, paths={**paths, **chart.paths})
 

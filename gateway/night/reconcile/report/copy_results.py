@@ -18,6 +18,7 @@ from gateway.night.reconcile.report.result_folder import ResultFolder, first_row
 from gateway.night.reconcile.report.route_notes import route_notes
 from gateway.night.reconcile.report.rows import Row, Rows, worst_first
 from gateway.terminal.progress import ShowStep
+from gateway.terminal.units import counted
 
 _EXCEPTIONS: Final = "exceptions"
 _MAX_NAMES: Final = 100
@@ -59,7 +60,7 @@ def write_copies(  # noqa: PLR0913  # the files, the results, and what the repor
         minutes, latencies = _counted(copies)
         compared, exceptional = total(minutes, "received"), total(minutes, *EXCEPTION_CLASSES)
         if exceptional:
-            show_step(f"looking up {exceptional} exceptions")
+            show_step(f"looking up {counted(exceptional, 'exception')}")
         _write_exceptions(results, copies, exceptional)
     finally:
         spark.catalog.clearCache()

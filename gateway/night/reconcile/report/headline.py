@@ -19,11 +19,12 @@ from gateway.model.copy_class import (
     CopyClass,
 )
 from gateway.model.cut_class import CUT_CLASSES, ON_WORD
-from gateway.night.reconcile.formatting import amount, counted_as
+from gateway.night.reconcile.formatting import amount
 from gateway.night.reconcile.report.advice import advice_for
 from gateway.night.reconcile.report.gaps import outages, rule_of
 from gateway.night.reconcile.report.report import BREACH, CLEAN, GAPS, Report
 from gateway.night.reconcile.report.rows import count, word
+from gateway.terminal.units import counted
 
 _STATES: Final = (("good", "✓"), ("bad", "✗"), ("warn", "?"), ("warn", "!"))  # by exit status
 _MAX_ERRORS: Final = 3  # shown when there is no answer; the last is the gravest
@@ -50,7 +51,7 @@ def arrivals(report: Report) -> str:
     if report.is_complete:
         found = [_arrived(report), *_others(report), *_hops(report)]
         if report.errors:
-            found.append(counted_as(len(report.errors), "error") + " in the archive")
+            found.append(counted(len(report.errors), "error") + " in the archive")
         return "; ".join(found)
     cause = _unproven_rows(report) if report.unproven else "the archive may lack rows"
     unknown = f"{cause}, so how many of how many deliveries arrived is not known"
@@ -96,7 +97,7 @@ def _hops(report: Report) -> Iterator[str]:
 
 def _unproven_rows(report: Report) -> str:
     verb = "is" if report.unproven == 1 else "are"
-    return f"{counted_as(report.unproven, 'row')} of the date {verb} absent or not proven"
+    return f"{counted(report.unproven, 'row')} of the date {verb} absent or not proven"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +146,10 @@ def reasons(report: Report) -> Iterator[str]:
             yield f"{amount(total)} {name}: these messages {each.meaning}."
     for rule, number in Counter(each.rule for each in report.errors).items():
         meaning = advice_for(rule).meaning
-        yield f"{counted_as(number, 'error')} {rule}: {meaning}" if meaning else f"{number} {rule}"
+        yield f"{counted(number, 'error')} {rule}: {meaning}" if meaning else f"{number} {rule}"
     rules = Counter(each.rule for each in outages(report.gaps) if each.counted)
     for rule, number in rules.items():
-        yield f"{counted_as(number, 'source gap')}: {rule_of(rule).meaning}."
+        yield f"{counted(number, 'source gap')}: {rule_of(rule).meaning}."
 
 
 def key_figures(report: Report) -> Iterator[KeyFigure]:

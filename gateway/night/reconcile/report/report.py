@@ -10,11 +10,11 @@ from typing import Final
 from gateway.archive.findings import Finding, Weight
 from gateway.model.copy_class import CLASSES, TALLIES, UNPROVEN
 from gateway.model.cut_class import ON_WORD
-from gateway.night.reconcile.formatting import counted_as
 from gateway.night.reconcile.report.advice import advice_for
 from gateway.night.reconcile.report.gaps import ReportedGap, outages
 from gateway.night.reconcile.report.rows import Row, Rows, count, violations
 from gateway.night.reconcile.report.timelines import Turn
+from gateway.terminal.units import counted
 
 REPORT_PAGE: Final = "report.html"  # beside summary.json
 CLEAN: Final = 0
@@ -102,12 +102,12 @@ class Report:
             "cut on another's word": self.cut(ON_WORD),
             "between gateways on a publisher's word": self.between(UNPROVEN),
         }
-        return [f"{counted_as(each, 'message')} {what}" for what, each in found.items() if each]
+        return [f"{counted(each, 'message')} {what}" for what, each in found.items() if each]
 
     @property
     def doubts(self) -> list[str]:
         """Why a clean verdict is about what was received only, and what was accepted, as texts."""
-        gaps = [counted_as(self.source_gaps, "source gap")] if self.source_gaps else []
+        gaps = [counted(self.source_gaps, "source gap")] if self.source_gaps else []
         found = [*((each, self.accept_gaps) for each in gaps)]
         found += [(each, self.accept_cuts) for each in self.words]
         return [f"{text} (accepted)" if accepted else text for text, accepted in found]
@@ -156,7 +156,7 @@ class Report:
                 if number := sum(violations(name, row, strict=self.strict) for row in rows):
                     yield f"{number} {name}{where}"
         if self.errors:
-            yield f"{counted_as(len(self.errors), 'error')} in the archive"
+            yield f"{counted(len(self.errors), 'error')} in the archive"
 
 
 def became_breach(carried: Row) -> bool:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight
-from gateway.night.reconcile.formatting import counted_as
 from gateway.night.reconcile.report.headline import headline
 from gateway.night.reconcile.report.report import BREACH, CLEAN, GAPS, NO_ANSWER, Report
 from gateway.night.reconcile.report.rows import Row, Rows, word
 from gateway.night.reconcile.report.summary import content_of, members
+from gateway.terminal.units import counted
 
 NOTHING: Final = (
     "Nothing to judge: no date that ended is new or changed; --date D judges one again, also today"
@@ -79,7 +79,7 @@ class Run:
         elif self.status == CLEAN:
             return _WORDS[CLEAN]
         else:
-            counts = f"{len(same)} of {counted_as(len(dates), 'date')}" if same else ""
+            counts = f"{len(same)} of {counted(len(dates), 'date')}" if same else ""
             found = f"{_WORDS[self.status]}: {counts}"
         if self.errors:
             found += (", " if same else "") + self._errors
@@ -100,7 +100,7 @@ class Run:
             status = worst["status"]
             same = len(self._dates_of(status))
             verb = "is" if same == 1 else "are"
-            said += f" ({worst['date']}; {same} of {len(dates)} dates {verb} {_SAID[status]})"
+            said += f" ({worst['date']}; {same} of {len(dates):,} dates {verb} {_SAID[status]})"
         if not errors:
             return said
         if worst["status"] == BREACH:
@@ -109,7 +109,7 @@ class Run:
 
     @property
     def _errors(self) -> str:
-        return f"{counted_as(len(self.errors), 'error')} of the night"
+        return f"{counted(len(self.errors), 'error')} of the night"
 
     @property
     def _rules(self) -> list[str]:

@@ -34,6 +34,7 @@ from gateway.night.reconcile.report.timelines import Turn, clock
 from gateway.terminal.console import print_lines, unlimited_off_terminal
 from gateway.terminal.table import Column, Table
 from gateway.terminal.text import shortened, visible
+from gateway.terminal.units import counted
 
 _ALWAYS: Final = ("received", "expected", "delivered")  # the others are shown unless all are 0
 _BETWEEN: Final = ("expected", *reversed(HOP_CLASSES))
@@ -191,12 +192,14 @@ def _print_cuts(rows: Rows, console: Console) -> None:
         line = f"{count(row, 'copies'):,} {row['class']} [{row['rule'] or '-'}] {where}"
         console.print(Text(visible(line)), soft_wrap=True)  # a name must not begin a line
     if len(shown) < len(rows):
-        console.print(f"... and {len(rows) - len(shown)} more cuts; --json has all", soft_wrap=True)
+        console.print(
+            f"... and {counted(len(rows) - len(shown), 'more cut')}; --json has all", soft_wrap=True
+        )
 
 
 def _gap_line(outage: ReportedOutage, day: date) -> str:
     word = "source gap" if outage.counted else "source away"
-    lost = "" if outage.lost is None else f", {outage.lost:,} messages lost"
+    lost = "" if outage.lost is None else f", {counted(outage.lost, 'message')} lost"
     reason = shortened(outage.reason) or rule_of(outage.rule).meaning
     interval = f"{clock(outage.begin, day)} to {clock(outage.end, day)}"
     return f"{word}: {shortened(outage.label)}, {interval}{lost}: {reason} [{outage.rule}]"

@@ -24,8 +24,7 @@ def rows(*legs: tuple[str, int, int | None, int | None]) -> pa.Table:
         ("gateway", "route", "endpoint", "system", "name"), "a"
     )
     made = [
-        common
-        | {"leg": leg, "time": time, "received": receipt, "source_time": begin, "id": bytes(16)}
+        common | {"leg": leg, "time": time, "received": receipt, "begin": begin, "id": bytes(16)}
         for leg, time, receipt, begin in legs
     ]
     return pa.Table.from_pylist(made, SCHEMA)
@@ -42,7 +41,7 @@ def test_a_row_without_a_receipt_concerns_its_own_date() -> None:
 
 
 def test_a_gap_concerns_every_date_that_it_covers() -> None:
-    found = dates_of(rows(("gap", NOON + 2 * DAY, NOON, NOON)))
+    found = dates_of(rows(("gap", NOON + 2 * DAY, None, NOON)))
 
     assert found == ("2026-03-14", "2026-03-15", "2026-03-16")
 

@@ -75,7 +75,7 @@ def test_rows_are_sorted_and_lie_in_the_hour_of_their_time(tmp_path: Path) -> No
     assert (early.parent.name, late.parent.name) == ("hour=11", "hour=12")
     table = pq.read_table(late, partitioning=None)
     assert table.schema.remove_metadata() == SCHEMA
-    assert table.schema.metadata[b"gateway.schema"] == b"4"
+    assert table.schema.metadata[b"gateway.schema"] == b"5"
     assert table.schema.metadata[b"gateway.journal"] == f"edge-{START}-000000".encode()
     legs = [(row["leg"], row["id"]) for row in table.to_pylist()]
     assert legs == sorted(legs)
@@ -196,7 +196,7 @@ def test_values_that_fit_no_column_become_null_and_are_counted(tmp_path: Path) -
 
     assert conversion is not None
     assert conversion.lost_values == 2
-    assert "2 values fit no column" in conversion.report_lines()[0]
+    assert "no column fits: 2 values" in conversion.report_lines()[0]
     assert conversion.rows == 2  # in the hour of the gateway start
 
 
@@ -229,7 +229,7 @@ def test_headers_that_are_no_map_become_null(tmp_path: Path, headers: object) ->
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  # our own
 
     assert done.returncode == 0
-    assert "1 values fit no column" in done.stderr
+    assert "no column fits: 1 value" in done.stderr
     assert [row["headers"] for row in read_rows(tmp_path, DAY)] == [None, [("a", "b")]]
 
 

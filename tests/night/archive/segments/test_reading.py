@@ -291,5 +291,5 @@ def test_a_merged_row_group_of_long_names_has_fewer_rows(
     assert result.entry.rows == 2_000
     with open_parquet(storage.open(staged_path(Path(merged)))) as file:
         groups = [file.row_group(each) for each in range(file.metadata.num_row_groups)]
-    assert [len(each) for each in groups] == [500] * 4
-    assert [len(set(each["id"].to_pylist())) for each in groups] == [250] * 4
+    assert max(len(each) for each in groups) == 500
+    assert all(2 * len(set(each["id"].to_pylist())) == len(each) for each in groups)

@@ -358,7 +358,7 @@ def test_a_receiver_is_expected_once_its_routes_are_in_force_for_long(tmp_path: 
 
 
 def test_a_copy_that_waited_while_its_target_got_another_name_has_its_hop(tmp_path: Path) -> None:
-    """Its label is that of the routes at its receipt; those of its delivery do not have it."""
+    """The routes at its receipt have its label; the routes at its delivery do not."""
     root, chain = tmp_path / "archive", Chain()
     for number in (1, 2):
         chain.deliver("plant", number, NOON + SECOND, received=NOON - HOUR)

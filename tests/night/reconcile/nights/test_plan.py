@@ -1,4 +1,4 @@
-"""The link of a night, by values alone."""
+"""The link of a night, only by values."""
 
 from __future__ import annotations
 

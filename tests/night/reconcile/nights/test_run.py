@@ -9,8 +9,11 @@ import pytest
 
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
+from gateway.archive.location import ArchiveLocation
+from gateway.archive.storage import LocalStorage
+from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.reconcile.job import Job
-from gateway.night.reconcile.nights.run import convert_left, run_dates
+from gateway.night.reconcile.nights.run import run_dates
 from tests.archive.samples import DAY, QUICK, START, delivered, put, received
 from tests.archived import segments
 
@@ -46,7 +49,7 @@ def test_a_journal_is_not_converted_without_its_key(tmp_path: Path, key: bytes |
     left_by_a_slow_stop(tmp_path, KEY)
     left = journals(tmp_path)
 
-    convert_left(Job(tmp_path, DAY, key=key))
+    convert_abandoned(ArchiveLocation(tmp_path), LocalStorage(tmp_path), key)
 
     assert journals(tmp_path) == left
     assert segments(tmp_path, DAY) == []

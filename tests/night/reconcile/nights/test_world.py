@@ -68,8 +68,9 @@ def opened() -> Iterator[list[str]]:
 
 
 def world(root: Path, previous: Night = NO_NIGHT) -> World:
-    read = partial(read_seal, LocalStorage(root))
-    return world_of(Job(root, DAY), previous, NOON, frozenset(), read)
+    storage = LocalStorage(root)
+    read = partial(read_seal, storage)
+    return world_of(Job(root, DAY, now=NOON), storage, previous, frozenset(), read)
 
 
 def test_a_head_that_was_set_aside_is_not_that_of_its_writer(tmp_path: Path) -> None:
@@ -86,12 +87,12 @@ def test_a_head_that_was_set_aside_is_not_that_of_its_writer(tmp_path: Path) -> 
 def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
     for number in range(3):
         archive(tmp_path, received([number]), delivered([number]), start=START + number)
-    read = partial(read_seal, LocalStorage(tmp_path))
-    job = Job(tmp_path, DAY, read_seal=lru_cache(9)(read))
+    storage = LocalStorage(tmp_path)
+    job = Job(tmp_path, DAY, now=NOON, read_seal=lru_cache(9)(partial(read_seal, storage)))
     assert job.read_seal is not None
 
     with opened() as paths:
-        found = world_of(job, NO_NIGHT, NOON, frozenset(), job.read_seal)
+        found = world_of(job, storage, NO_NIGHT, frozenset(), job.read_seal)
         find_inputs(job.location, DAY, read=job.read_seal)
 
     seals = Counter(path for path in paths if f"/{SEALS}/date=" in path and path.endswith(".json"))

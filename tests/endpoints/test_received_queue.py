@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.endpoints.base import Batch
-from gateway.endpoints.redelivery_queue import MAX_BATCH_PARSED, RedeliveryQueue, message_queue
+from gateway.endpoints.received_queue import MAX_BATCH_PARSED, ReceivedQueue, message_queue
 from gateway.errors import NotConnectedError
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.memory_size import messages_size
@@ -28,7 +28,7 @@ def say(number: int) -> Message:
     return Message("t", str(number).encode())
 
 
-def take(queue: RedeliveryQueue[Message], limit: int = 100) -> Batch:
+def take(queue: ReceivedQueue[Message], limit: int = 100) -> Batch:
     batch = queue.take_batch(limit, 0)
     assert batch is not None
     return batch
@@ -92,13 +92,13 @@ def test_retried_messages_come_first_in_order_and_marked() -> None:
     assert list(rest.messages) == [say(2)]
 
 
-def recover(queue: RedeliveryQueue[Message], batches: Sequence[Batch]) -> None:
+def recover(queue: ReceivedQueue[Message], batches: Sequence[Batch]) -> None:
     queue.recover()
     for batch in batches:
         batch.settle([ACCEPTED] * len(batch.messages))  # too late
 
 
-def retry(queue: RedeliveryQueue[Message], batches: Sequence[Batch]) -> None:
+def retry(queue: ReceivedQueue[Message], batches: Sequence[Batch]) -> None:
     del queue
     for batch in batches:
         batch.settle([RETRY] * len(batch.messages))
@@ -107,7 +107,7 @@ def retry(queue: RedeliveryQueue[Message], batches: Sequence[Batch]) -> None:
 @pytest.mark.parametrize("redeliver", [recover, retry])
 @given(st.permutations(range(4)))
 def test_redelivered_messages_come_in_the_order_of_arrival(
-    redeliver: Callable[[RedeliveryQueue[Message], Sequence[Batch]], None], order: list[int]
+    redeliver: Callable[[ReceivedQueue[Message], Sequence[Batch]], None], order: list[int]
 ) -> None:
     queue = message_queue(LARGE)
     queue.put([say(number) for number in range(8)])

@@ -1,4 +1,4 @@
-"""Received messages with what their broker settles them by, until each has its answer."""
+"""Receipts: received messages with what their broker settles them by, until each has its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from gateway.endpoints.base import Batch, Settlements
-from gateway.endpoints.redelivery_queue import MAX_BATCH, RedeliveryQueue, mark_redelivered
+from gateway.endpoints.received_queue import MAX_BATCH, ReceivedQueue, mark_redelivered
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 
@@ -33,8 +33,8 @@ class ReceivedMessage(Generic[T]):
 AnswerEach: TypeAlias = Callable[[Sequence[ReceivedMessage[T]], Settlements], Settlements]
 
 
-class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
-    """The messages of one connection; its functions are called with the lock held.
+class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
+    """The messages of one connection with their receipts; functions are called with the lock held.
 
     `answer` gets those that are settled, in the order of arrival. `answer_each` gets each batch as
     it is settled, and returns what becomes of its messages here.
@@ -52,7 +52,7 @@ class ReceivedMessages(RedeliveryQueue[ReceivedMessage[T]]):
         self._answer = answer
 
     def put(self, items: Sequence[ReceivedMessage[T]]) -> None:
-        """Add messages as `RedeliveryQueue.put` does."""
+        """Add messages as `ReceivedQueue.put` does."""
         if self._answer is not None:
             self.unanswered.extend(items)
         super().put(items)

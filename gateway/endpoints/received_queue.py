@@ -54,7 +54,7 @@ class _Unsettled(NamedTuple, Generic[Item]):
     size: int
 
 
-class RedeliveryQueue(Generic[Item]):
+class ReceivedQueue(Generic[Item]):
     """Items between the thread that reads a connection and the threads that receive and settle.
 
     `mark` returns an item marked as redelivered. `confirm` gets how many more items, counted from
@@ -165,7 +165,7 @@ class RedeliveryQueue(Generic[Item]):
                 raise self.failure
             return None
 
-    def take_batch(self: RedeliveryQueue[Message], limit: int, timeout: float) -> Batch | None:
+    def take_batch(self: ReceivedQueue[Message], limit: int, timeout: float) -> Batch | None:
         """Take messages as `take` does, as a batch for the runtime."""
         taken = self.take(limit, timeout)
         return None if taken is None else Batch(*taken)
@@ -282,6 +282,6 @@ def message_queue(
     capacity: int,
     confirm: Callable[[int], None] | None = None,
     on_retry: Callable[[], None] | None = None,
-) -> RedeliveryQueue[Message]:
+) -> ReceivedQueue[Message]:
     """Return a queue of messages that holds about `capacity` bytes."""
-    return RedeliveryQueue(capacity, messages_size, mark_redelivered, confirm, on_retry)
+    return ReceivedQueue(capacity, messages_size, mark_redelivered, confirm, on_retry)

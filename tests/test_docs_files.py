@@ -1,0 +1,66 @@
+"""Every YAML block of the documents is read by the gateway, or by a test of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+import yaml
+
+from gateway.config.load import load
+from gateway.errors import ConfigErrors
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("mappings/*.md")])
+BLOCK = re.compile(r"^ *```yaml[^\n]*\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+ELSEWHERE = {  # the begin of a block, and the test that reads it
+    "# compose.yaml\n": "tests/deploy/test_artefacts.py",
+    "# values: ": "tests/deploy/test_chart.py",
+}
+PROOFS = ROOT / "docs/proofs.md"  # tests/proofs/test_doc.py reads its blocks
+WRONG = "# wrong.yaml\n"  # README.md shows its errors
+PARTS = {  # the first key of a part of a section, and the section around it
+    "from": "routes:\n  part:\n",
+    "url": "endpoints:\n  part:\n    kind: solace\n",
+    "work": "endpoints:\n",
+}
+# Parts of the file that the excerpt leaves out: an endpoint, a route, a folder, an included file.
+OF_OTHER_PARTS = {"unknown-endpoint", "no-routes", "no-spool", "unreadable"}
+
+
+def blocks() -> Iterator[tuple[str, str]]:
+    """Yield each block with its place."""
+    for page in PAGES:
+        if page != PROOFS:
+            for number, text in enumerate(BLOCK.findall(page.read_text("utf-8")), 1):
+                yield f"{page.relative_to(ROOT).as_posix()}:{number}", dedent(text)
+
+
+BLOCKS = {
+    place: text
+    for place, text in blocks()
+    if not text.startswith((*ELSEWHERE, WRONG))
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", BLOCKS.values(), ids=BLOCKS.keys())
+def test_the_gateway_reads_a_block(text: str, tmp_path: Path) -> None:
+    first = next(iter(yaml.safe_load(text)))
+    around = PARTS.get(first, "")
+    depth = " " * (4 if around.count("\n") > 1 else 2 if around else 0)
+    file = tmp_path / "gateway.yaml"
+    file.write_text(around + indent(text, depth))
+    try:
+        load(file, without_secrets=True)
+    except ConfigErrors as errors:
+        own = [str(each) for each in errors.findings if each.rule not in OF_OTHER_PARTS]
+        assert own == []
+
+
+@pytest.mark.parametrize(("begin", "test"), ELSEWHERE.items())
+def test_a_block_that_is_left_out_has_a_test(begin: str, test: str) -> None:
+    assert [text for _, text in blocks() if text.startswith(begin)]
+    assert begin.strip().rstrip(":") in (ROOT / test).read_text("utf-8").replace("\\.", ".")
