@@ -31,8 +31,8 @@ _HEAD: Final = """\
 .Fl -version
 .Sh DESCRIPTION
 .Nm
-carries messages between TIBCO EMS, MQTT, Solace, NATS, RabbitMQ, Kafka, AMQP 1.0,
-YAMI4 and IBM MQ style brokers.
+carries messages between TIBCO EMS, MQTT, Solace, NATS, RabbitMQ, Kafka,
+AMQP 1.0, YAMI4 and IBM MQ style brokers.
 It translates names and subscriptions, archives the messages, and reconciles
 the archive.
 .Sh COMMANDS

@@ -1,9 +1,14 @@
-"""Every YAML block of the documents is read by the gateway, or by a test of its own."""
+"""Every YAML block of the documents is read by the gateway, or by a test of its own.
+
+Every block of Python is legal, and imports what is there.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from textwrap import dedent, indent
 
@@ -15,35 +20,37 @@ from gateway.errors import ConfigErrors
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("mappings/*.md")])
-BLOCK = re.compile(r"^ *```yaml[^\n]*\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+BLOCK = r"^ *```{}[^\n]*\n(.*?)^ *```$"
 ELSEWHERE = {  # the begin of a block, and the test that reads it
     "# compose.yaml\n": "tests/deploy/test_artefacts.py",
     "# values: ": "tests/deploy/test_chart.py",
 }
-PROOFS = ROOT / "docs/proofs.md"  # tests/proofs/test_doc.py reads its blocks
+PROOFS = "docs/proofs.md:"  # tests/proofs/test_doc.py reads its blocks
 WRONG = "# wrong.yaml\n"  # README.md shows its errors
 PARTS = {  # the first key of a part of a section, and the section around it
     "from": "routes:\n  part:\n",
+    "to": 'routes:\n  part:\n    from: {endpoint: plant, pattern: "{line}/{rest...}"}\n',
     "url": "endpoints:\n  part:\n    kind: solace\n",
     "work": "endpoints:\n",
 }
-# Parts of the file that the excerpt leaves out: an endpoint, a route, a folder, an included file.
+# Rules about an endpoint, a route, a folder or an included file, which another part has.
 OF_OTHER_PARTS = {"unknown-endpoint", "no-routes", "no-spool", "unreadable"}
 
 
-def blocks() -> Iterator[tuple[str, str]]:
-    """Yield each block with its place."""
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    """Yield each block of a language with its place."""
+    block = re.compile(BLOCK.format(language), re.DOTALL | re.MULTILINE)
     for page in PAGES:
-        if page != PROOFS:
-            for number, text in enumerate(BLOCK.findall(page.read_text("utf-8")), 1):
-                yield f"{page.relative_to(ROOT).as_posix()}:{number}", dedent(text)
+        for number, text in enumerate(block.findall(page.read_text("utf-8")), 1):
+            yield f"{page.relative_to(ROOT).as_posix()}:{number}", dedent(text)
 
 
 BLOCKS = {
     place: text
-    for place, text in blocks()
-    if not text.startswith((*ELSEWHERE, WRONG))
-}  # fmt: skip
+    for place, text in blocks("yaml")
+    if not place.startswith(PROOFS) and not text.startswith((*ELSEWHERE, WRONG))
+}
+PYTHON = dict(blocks("python"))
 
 
 @pytest.mark.parametrize("text", BLOCKS.values(), ids=BLOCKS.keys())
@@ -62,5 +69,13 @@ def test_the_gateway_reads_a_block(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("begin", "test"), ELSEWHERE.items())
 def test_a_block_that_is_left_out_has_a_test(begin: str, test: str) -> None:
-    assert [text for _, text in blocks() if text.startswith(begin)]
+    assert [text for _, text in blocks("yaml") if text.startswith(begin)]
     assert begin.strip().rstrip(":") in (ROOT / test).read_text("utf-8").replace("\\.", ".")
+
+
+@pytest.mark.parametrize("text", PYTHON.values(), ids=PYTHON.keys())
+def test_a_block_of_python_imports_what_is_there(text: str) -> None:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gateway."):
+            module = import_module(str(node.module))
+            assert [each.name for each in node.names if not hasattr(module, each.name)] == []

@@ -56,7 +56,7 @@ if TYPE_CHECKING:  # its SDK is optional
 
 log = logging.getLogger(__name__)
 STRANDED: Final = (
-    "the spool holds %s for %r, to which no route sends; it sends when that is a target again,"
+    "the spool holds %s for %r, to which no route sends; they go when it is a target again,"
     " or from the next start on by a target with `was: %s`"
 )
 CLOSE_TIMEOUT: Final = 2.0  # seconds of a stop that are reserved for closing files

@@ -10,6 +10,7 @@ from gateway.runtime.gateway import STRANDED
 from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.runtime.record.counters import ConnectionState
 from gateway.runtime.status import EndpointStatus, Status
+from gateway.terminal.units import counted
 from gateway.web.flow_state import MICROSECONDS
 
 MAX_TEXT: Final = 300  # characters of a name or a reason
@@ -41,7 +42,7 @@ def warnings(status: Status) -> Iterator[str]:
             f" {status.reload_refused[:MAX_TEXT]}"
         )
     for name, number in status.stranded:
-        yield STRANDED % (number, name, name)
+        yield STRANDED % (counted(number, "message"), name, name)
     for loop in status.suspected_loops:
         since = datetime.fromtimestamp(loop.since / MICROSECONDS, UTC)
         yield (

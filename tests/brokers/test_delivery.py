@@ -161,6 +161,7 @@ def test_a_dead_letter_is_sent_again_through_the_present_mapping(
         assert commands.run("dead-letters", "purge", config)[0] == 1  # no dead letter is left
 
 
+@pytest.mark.nightly
 def test_a_reload_under_traffic_loses_nothing_and_a_bad_file_changes_nothing(
     tmp_path: Path, start_mosquitto: StartMosquitto
 ) -> None:

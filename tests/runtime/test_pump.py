@@ -192,7 +192,7 @@ def test_the_gap_of_a_source_without_an_end_begins_when_it_has_no_more(tmp_path:
     until(pump.idle)
 
     (gap,) = (each for each in rows if each.common.get("rule") == "not-running")
-    assert int(str(gap.common["received"])) >= source.empty_at
+    assert int(str(gap.common["begin"])) >= source.empty_at
     pump.close()
 
 

@@ -29,7 +29,7 @@ from gateway.wire.mqtt.packet_fields import (
 from gateway.wire.mqtt.publish_properties import encode_properties, proof_mark
 
 MAX_CACHED_TOPICS, MAX_CACHED_FIXED_HEADERS = 16 << 20, 1 << 20  # bytes
-MAX_CACHED_PROPERTIES = 8 << 20  # bytes, with their headers
+MAX_CACHED_PROPERTIES = 16 << 20  # bytes, with their headers
 LARGE = 16_384  # bytes of a payload that is written separately instead of copied
 MAX_FIXED_HEADER = 5  # bytes
 
