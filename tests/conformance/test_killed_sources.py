@@ -38,7 +38,8 @@ routes:
 
 @pytest.mark.parametrize("is_quiet", [True, False], ids=["silence", "load"])
 @pytest.mark.parametrize(
-    "name", ["mqtt-5", "solace", "nats", "rabbitmq", "rabbitmq-stream", "amqp", "jms"]
+    "name",
+    ["mqtt-5", "solace", "nats", "rabbitmq", "rabbitmq-stream", "amqp", "jms", "kafka-partitions"],
 )
 def test_a_killed_gateway_loses_nothing_and_marks_what_comes_again(
     name: str,

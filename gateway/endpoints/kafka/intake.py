@@ -204,10 +204,9 @@ class KafkaIntake:
         self._leave(consumer)
 
     def _leave(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
-        """Commit what is settled, then leave the group: the next member begins behind it."""
+        """Leave the group, which revokes the partitions: the last commit comes first."""
         if self._faults.lost is None:
             with suppress(KafkaException):  # of a client at its end
-                self._commits.finish(consumer)
                 consumer.unsubscribe()  # a member with a name of its own leaves in no other way
                 consumer.poll(POLL)
         consumer.close()

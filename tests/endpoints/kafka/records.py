@@ -59,6 +59,10 @@ class Records:
             self._producer.produce(topic, value=b"%d" % each, key=key, **other)
         assert self._producer.flush(PATIENCE) == 0
 
+    def send_null(self, topic: str, key: bytes) -> None:
+        self._producer.produce(topic, value=None, key=key)
+        assert self._producer.flush(PATIENCE) == 0
+
     def committed(self, group: str, topic: str, partition: int = 0) -> int:
         from confluent_kafka import ConsumerGroupTopicPartitions  # noqa: PLC0415  # as above
 

@@ -13,6 +13,8 @@ import pytest
 from gateway.endpoints.base import Batch, Source
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.kafka import intake as kafka_intake
+from gateway.endpoints.kafka.commits import Commits
+from gateway.endpoints.kafka.headers import TOMBSTONE
 from gateway.endpoints.kafka.positions import DELETED, DROPPED, LOST_END
 from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.source_shell import SourceShell
@@ -89,6 +91,17 @@ def test_only_settled_messages_are_committed_and_the_rest_comes_again_marked(
 
     assert numbers(batches) == [*range(4, 10)]
     assert marks(batches) == {True}
+
+
+def test_a_member_commits_before_it_leaves(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Commits, "ask", lambda *_: None)  # while it reads
+    records.make("t")
+    records.send("t", range(5))
+    with reading(records.settings, "t") as source:
+        settle(receive(source, 5))
+    assert records.committed(GROUP, "t") == 5
 
 
 def test_a_stop_behind_settled_messages_repeats_none_and_doubts_none(records: Records) -> None:
@@ -532,3 +545,26 @@ def test_a_close_ends_an_open_that_waits_for_its_group(
 
     until(is_ended, seconds=20)
     assert len(failures) == 1
+
+
+@pytest.mark.parametrize(("names", "expected"), [("parts", "t:k"), ("header", "plant.7:a")])
+def test_a_header_names_a_message_only_of_trusted_producers(
+    records: Records, names: str, expected: str
+) -> None:
+    records.make("t")
+    records.send("t", [0], headers={"gateway_name": b"plant.7:a"})
+    records.send("t", [1])
+    with reading(replace(records.settings, names=names), "t") as source:
+        batches = receive(source, 2)
+
+    assert [m.address for batch in batches for m in batch.messages] == [expected, "t:k"]
+
+
+def test_a_null_payload_is_a_tombstone(records: Records) -> None:
+    records.make("t")
+    records.send_null("t", b"k")
+    with reading(records.settings, "t") as source:
+        [batch] = receive(source, 1)
+
+    [message] = batch.messages
+    assert (message.payload, message.headers.properties) == (b"", {TOMBSTONE: True})
