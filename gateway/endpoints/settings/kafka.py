@@ -61,11 +61,11 @@ class KafkaSettings(EndpointSettings):
         " the first one since a time such as 2026-01-31T00:00:00Z",
         STARTS[0],
     )
-    names: str = choice(
+    named_by: str = setting(
         "name of a received message: that of its topic and key (`parts`), or the one in the header"
         " `gateway_name` (`header`), for producers who are trusted",
         "parts",
-        "header",
+        choices=("parts", "header"),
     )
     create_topics: bool = setting("create the topic of a message when it does not exist", False)
     partitions: int = setting(

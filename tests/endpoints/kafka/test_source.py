@@ -554,7 +554,7 @@ def test_a_header_names_a_message_only_of_trusted_producers(
     records.make("t")
     records.send("t", [0], headers={"gateway_name": b"plant.7:a"})
     records.send("t", [1])
-    with reading(replace(records.settings, names=names), "t") as source:
+    with reading(replace(records.settings, named_by=names), "t") as source:
         batches = receive(source, 2)
 
     assert [m.address for batch in batches for m in batch.messages] == [expected, "t:k"]
