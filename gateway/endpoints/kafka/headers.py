@@ -9,15 +9,13 @@ which Kafka has no place. Time, content type and the proof of a copy have header
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from gateway.endpoints.header_fields import read_fields
+from gateway.endpoints.json_fields import read_json, write_json
 from gateway.errors import TranslationError
-from gateway.model.dead_letter_rule import PROPERTY, PROPERTY_NAME
+from gateway.model.dead_letter_rule import PROPERTY_NAME
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import DeliveryMode, Headers, Value
@@ -84,25 +82,16 @@ def write_headers(headers: Headers) -> KafkaHeaders:
         TranslationError: a property has no form in Kafka.
     """
     found: KafkaHeaders = []
-    rest: dict[str, Any] = {}
+    rest: dict[str, Value] = {}
     for name, value in headers.properties.items():
         if name == TOMBSTONE and value is True:
             continue
         if name in _OWN or (plain := _plain(value)) is None:
-            rest[_checked(name)] = _encode(value)
+            rest[_checked(name)] = value
         else:
             found += [(_checked(name), each) for each in plain]
-    fields: dict[str, Any] = {key: getattr(headers, key) for key in _PLAIN}
-    fields["correlation_id"] = _encode(headers.correlation_id)
-    fields["origin"], fields["properties"] = list(headers.origin), rest
-    fields["retained"] = headers.retained
-    fields = {
-        key: value
-        for key, value in fields.items()
-        if value is not None and value is not False and value not in ([], {})  # 0 is a priority
-    }
-    if fields:
-        found.append((FIELDS, json.dumps(fields, separators=(",", ":")).encode()))
+    if text := write_json(headers, _PLAIN, rest, "kafka"):
+        found.append((FIELDS, text.encode()))
     if headers.time is not None:
         found.append((TIME, b"%d" % headers.time))
     if headers.content_type is not None:
@@ -164,7 +153,7 @@ class RecordHeaderReader:
             return {}
         if (known := self._shared.get(text)) is not None:
             return known
-        fields = _read_fields(text)
+        fields = read_json(text, FIELD_NAMES)
         if fields.keys().isdisjoint(_OF_ONE_MESSAGE):
             self._shared.add(text, fields, 4 * len(text))
         return fields
@@ -207,30 +196,3 @@ def _checked(name: str) -> str:
         reason = f"the property name {name!r} has no UTF-8"
         raise TranslationError("kafka", "", PROPERTY_NAME, reason) from error
     return name
-
-
-def _read_fields(text: bytes) -> dict[str, Any]:
-    """Return the fields with their types, or nothing where a field has a wrong one."""
-    try:
-        return read_fields(json.loads(text.decode(), object_hook=_decode), FIELD_NAMES) or {}
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return {}
-
-
-def _encode(value: Value) -> Any:  # noqa: ANN401  # what json takes
-    match value:
-        case bytes():
-            return {"base64": b64encode(value).decode()}
-        case Mapping():
-            return {str(key): _encode(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_encode(each) for each in value]
-        case None | bool() | int() | float() | str():
-            return value
-    raise TranslationError("kafka", "", PROPERTY, f"no form for a {type(value).__name__}")
-
-
-def _decode(found: dict[str, Any]) -> Any:  # noqa: ANN401  # what json gives
-    if found.keys() == {"base64"} and isinstance(found["base64"], str):
-        return b64decode(found["base64"])
-    return found

@@ -7,15 +7,11 @@ copy has a header of its own.
 
 from __future__ import annotations
 
-import json
 import re
-from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.endpoints.header_fields import read_fields
-from gateway.errors import TranslationError
-from gateway.model.dead_letter_rule import PROPERTY
+from gateway.endpoints.json_fields import read_json, write_json
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import Headers, Value
@@ -58,24 +54,15 @@ def write_headers(headers: Headers) -> dict[str, str]:
         TranslationError: a property has no form in JSON.
     """
     found: dict[str, str] = {}
-    rest: dict[str, Any] = {}
+    rest: dict[str, Value] = {}
     for name, value in headers.properties.items():
         plain = isinstance(value, str) and _VALUE.fullmatch(value) and _KEY.fullmatch(name)
         if plain and not name.lower().startswith(("nats-", "gateway-", "status", "description")):
             found[name] = str(value)
         else:
-            rest[name] = _encode(value)
-    fields: dict[str, Any] = {key: getattr(headers, key) for key in _PLAIN}
-    fields["correlation_id"] = _encode(headers.correlation_id)
-    fields["origin"], fields["properties"] = list(headers.origin), rest
-    fields["retained"] = headers.retained
-    fields = {
-        key: value
-        for key, value in fields.items()
-        if value is not None and value is not False and value not in ([], {})  # 0 is a priority
-    }
-    if fields:
-        found[FIELDS] = json.dumps(fields, separators=(",", ":"))
+            rest[name] = value
+    if text := write_json(headers, _PLAIN, rest, "nats"):
+        found[FIELDS] = text
     return found
 
 
@@ -108,34 +95,7 @@ class HeaderBlockReader:
     def _read(self, text: str) -> dict[str, Any]:
         if (known := self._shared.get(text)) is not None:
             return known
-        fields = _read_fields(text)
+        fields = read_json(text, FIELD_NAMES)
         if fields.keys().isdisjoint(_OF_ONE_MESSAGE):
             self._shared.add(text, fields, 4 * len(text))
         return fields
-
-
-def _read_fields(text: str) -> dict[str, Any]:
-    """Return the fields with their types, or nothing where a field has a wrong one."""
-    try:
-        return read_fields(json.loads(text, object_hook=_decode), FIELD_NAMES) or {}
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        return {}
-
-
-def _encode(value: Value) -> Any:  # noqa: ANN401  # what json takes
-    match value:
-        case bytes():
-            return {"base64": b64encode(value).decode()}
-        case Mapping():
-            return {str(key): _encode(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_encode(each) for each in value]
-        case None | bool() | int() | float() | str():
-            return value
-    raise TranslationError("nats", "", PROPERTY, f"no form for a {type(value).__name__}")
-
-
-def _decode(found: dict[str, Any]) -> Any:  # noqa: ANN401  # what json gives
-    if found.keys() == {"base64"} and isinstance(found["base64"], str):
-        return b64decode(found["base64"])
-    return found
