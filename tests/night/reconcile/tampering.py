@@ -294,10 +294,10 @@ def _mark_order(plan: Plan) -> None:
         if row["leg"] == "received"
     }
     for rows in plan.rows.values():
-        for row in rows:
+        for row in (each for each in rows if each["leg"] == "delivered"):
             on_day = MIDNIGHT <= number(row["received"]) < NEXT_MIDNIGHT
             known = on_day or (row["gateway"], row["id"]) in receipts
-            if known and row["leg"] == "delivered" and not row.get("replayed"):
+            if known and not row.get("replayed"):
                 identity = row["id"]
                 assert isinstance(identity, bytes)
                 copy = (str(row["gateway"]), str(row["target"]), identity)
