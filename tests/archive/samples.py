@@ -14,7 +14,7 @@ from gateway.archive.journal import rolling
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.journal.rolling import ArchiveOptions
 from gateway.archive.journal.writer import ArchiveWriter
-from gateway.archive.layout import journals
+from gateway.archive.layout import journals, writer_name
 from gateway.night.archive.segments.convert import convert
 from tests.archive.no_converter import NoConverter
 from tests.waiting import PATIENCE
@@ -91,7 +91,7 @@ def archive(
         writer = ArchiveWriter(root, gateway, start, QUICK, clock=clock)
         put(writer, *batches)
         writer.close()
-    for path in journals(root, gateway):
+    for path in journals(root, writer_name(gateway)):
         convert(root, path)
 
 

@@ -51,7 +51,7 @@ def test_compaction_removes_old_days_and_lists_names(
     shown = capsys.readouterr().out
     assert f"  stands for  {long_name(1).replace('/', '.')}\n" in shown
     assert f"  source      {long_name(1)}\n" in shown
-    assert f"  sent        1 times, {yesterday:%Y-%m-%d} 12:00:00 to" in shown
+    assert f"  sent        1 time, {yesterday:%Y-%m-%d} 12:00:00 to" in shown
     assert late == 1
     facts = json.loads(printed_late.out)
     assert facts.pop("findings")[0]["place"].startswith(f"_names/{names.name}:")
