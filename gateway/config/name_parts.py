@@ -29,14 +29,15 @@ def check_parts(settings: SourceSettings | TargetSettings, dialect: Dialect, pla
     before = len(place.reader.findings)
     if settings.topic is None:
         if settings.key is not None:
-            hint = f"write `topic` in place of `{whole}`"
+            instead = f" in place of `{whole}`" if getattr(settings, whole) else ""
+            hint = f"write `topic`{instead}"
             place["key"].report(RULE, "a `key` stands beside a `topic` only", hint)
     elif getattr(settings, whole):
         reason = f"`topic` stands in place of `{whole}`, and both are written"
         place["topic"].report(RULE, reason, f"leave `{whole}` out")
     elif dialect.key is None:
-        reason = f"a name of {dialect.name} has no topic and no key"
-        place["topic"].report(RULE, reason, f"write `{whole}`")
+        reason = f"`topic` and `key` name a place of kafka, and this is {dialect.name}"
+        place["topic"].report(RULE, reason, f"write the whole name as `{whole}`")
     elif BOUNDARY in _BRACES.sub("", settings.topic):
         reason = f"a topic has no {BOUNDARY!r}"
         place["topic"].report(RULE, reason, "write what stands behind it as the `key`")

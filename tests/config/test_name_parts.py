@@ -110,15 +110,17 @@ FAULTS = [
     ),
     pytest.param(
         PLANT, 'to: {endpoint: lake, key: "{x}"}',
-        "beside a `topic` only", "write `topic` in place of `template`", id="target-key-alone",
+        "beside a `topic` only", "write `topic`", id="target-key-alone",
     ),
     pytest.param(
         'from: {endpoint: plant, topic: "a"}', "to: {endpoint: lake}",
-        "mqtt has no topic and no key", "write `pattern`", id="source-without-parts",
+        "name a place of kafka, and this is mqtt", "write the whole name as `pattern`",
+        id="source-without-parts",
     ),
     pytest.param(
         'from: {endpoint: lake, topic: "a.{x}"}', 'to: {endpoint: plant, topic: "a"}',
-        "mqtt has no topic and no key", "write `template`", id="target-without-parts",
+        "name a place of kafka, and this is mqtt", "write the whole name as `template`",
+        id="target-without-parts",
     ),
     pytest.param(
         'from: {endpoint: lake, topic: "a", pattern: "b"}', "to: {endpoint: plant}",

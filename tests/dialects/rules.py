@@ -98,7 +98,8 @@ def legal_kafka_name(name: str, made: bool) -> bool:
     topic, _, key = name.partition(":")
     return (
         re.fullmatch("[A-Za-z0-9._-]{1,249}", topic) is not None
-        and topic not in {".", ".."}
+        and topic not in {".", "..", "__consumer_offsets", "__transaction_state"}
+        and topic not in {"__share_group_state", "__cluster_metadata"}
         and "_x3A-" not in topic.split(".")
         and ":" not in key.split(".")
     )

@@ -8,6 +8,12 @@ from gateway.dialects.parts import BOUNDARY_EXCLUDED
 from gateway.model.limits import Limit, Unit
 
 _TOPIC_JAVA = "Apache Kafka, Topic.java"
+_OF_THE_SERVERS = (  # Topic.java, INTERNAL_TOPICS, and the log of the controllers
+    "__consumer_offsets",
+    "__transaction_state",
+    "__share_group_state",
+    "__cluster_metadata",
+)
 
 _KEY = Dialect(
     name="kafka",
@@ -28,7 +34,7 @@ KAFKA = Dialect(
     any_many_minimum=1,
     reference=_TOPIC_JAVA,
     alphabet=r"A-Za-z0-9_\-",
-    forbidden_topics=(".", ".."),
+    forbidden_topics=(".", "..", *_OF_THE_SERVERS),
     exclusions=BOUNDARY_EXCLUDED,
     prefix_rules=(PrefixRule("$", PrefixMapping.SWAP),),
     limits=(Limit(Unit.CHARACTERS, 249, _TOPIC_JAVA),),

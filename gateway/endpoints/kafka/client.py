@@ -248,7 +248,7 @@ def refusal(settings: KafkaSettings, error: KafkaError) -> EndpointError:
 
 def split_error(settings: KafkaSettings, error: KafkaError) -> tuple[str, str]:
     """Return HOST:PORT and the reason of an error; all servers where it names none."""
-    text = _STATE.sub("", error.str())
+    text = _STATE.sub("", error.str()).replace("receive.message.max.bytes", "max_message_in")
     parts = _ADDRESS.fullmatch(text)
     return (parts["server"], parts["text"]) if parts else (_shown(settings), text)
 

@@ -42,9 +42,11 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
+from gateway.terminal.units import counted
 
 MAX_TOPIC: Final = 249  # characters: Kafka, Topic.java
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
+_REMEDY: Final = "make them, or write create_topics: true"
 _ABSENT: Final = "a message to an absent one becomes a dead letter `destination`"
 _MAX_CACHED: Final = 16 << 20  # bytes of addresses
 _OVERHEAD: Final = 120  # bytes of a batch with one message, beside key, payload and headers
@@ -94,19 +96,24 @@ class KafkaSink:
             return
         for each in patterns:
             try:
-                yield self._answer_about(topics_of(each), self._producer.topics)
+                yield self._answer_about(each, self._producer.topics)
             except GatewayError as error:
                 yield NamesAnswer(f"it is not known which topics {each!r} has: {error}")
 
-    def _answer_about(self, topic: str, topics: TopicBook) -> NamesAnswer:
-        """Return the answer about a topic, or about a regular expression of topics."""
+    def _answer_about(self, each: str, topics: TopicBook) -> NamesAnswer:
+        """Return the answer about a pattern of names: its topic, or its topics."""
+        topic = topics_of(each)
         made = "absent ones are made at their first message"
         if topic.startswith("^"):
-            names = (each for each in topics.names() if not re.match(INTERNAL, each))
-            count = sum(re.match(topic, each) is not None for each in names)
-            todo = made if self._settings.create_topics else f"{_ABSENT}; make them"
+            names = (name for name in topics.names() if not re.match(INTERNAL, name))
+            count = sum(re.match(topic, name) is not None for name in names)
+            todo = (
+                made
+                if self._settings.create_topics
+                else f"{_ABSENT}; make them, or write create_topics: true"
+            )
             is_missing = not count and not self._settings.create_topics
-            return NamesAnswer(f"{count} topics match {topic!r}; {todo}", is_missing)
+            return NamesAnswer(f"{counted(count, 'topic')} for {each!r}; {todo}", is_missing)
         found = topics.look([topic], make=False)[topic]
         if not isinstance(found, TopicRefusal):
             return NamesAnswer(f"the topic {topic!r} exists")

@@ -80,7 +80,7 @@ class Ledger:
         if self.counters[route].count_refusal(refusal):
             kept = "nowhere: there is no archive and no spool"
             if self.archive is not None:
-                kept = "in the archive"
+                kept = "in the archive, with its payload only where the route has archive_payload"
             if self.keeps_letters:
                 kept = "with the dead letters"
             log.warning("first dead letter, kept %s", kept, extra={"route": route, "rule": rule})

@@ -222,7 +222,7 @@ def test_connect_tells_which_topics_exist_and_makes_none(
     assert [each.missing for each in answers[False]] == [False, True, True, False]
     assert "'t' exists" in answers[False][0].text
     assert "'absent'" in answers[False][1].text
-    assert [each.text[:8] for each in answers[False][2:]] == ["0 topics", "1 topics"]
+    assert [each.text[:8] for each in answers[False][2:]] == ["0 topics", "1 topic "]
     assert [each.missing for each in answers[True]] == [False] * 4
     assert "absent" not in kafka_server.admin().list_topics(timeout=5).topics
 

@@ -117,6 +117,7 @@ def ids_in_class(
             if not storage.names(folder):
                 raise ArchiveError(
                     f"{folder}: the date has no results; run gateway reconcile --date {day}"
+                    " without --output"
                 )
             files = storage.files(folder / _EXCEPTIONS)
         except OSError as error:
