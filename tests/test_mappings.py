@@ -27,6 +27,7 @@ STORIES = (
     "request-reply",
     "fields-to-names",
     "picked-fields",
+    "telemetry-lake",
     "dashboards",
     "migration",
 )

@@ -182,6 +182,16 @@ _ROWS: Final = (
         extra="kafka",
         gives_identity=True,
         makes="group",
+        starters={
+            "kafka": Starter(
+                "kafka",
+                9092,
+                'servers: ["{address}"]\n'
+                "# A name is TOPIC:KEY. A pattern with a key takes only messages that have one.\n"
+                + _LOG_IN,
+                target="create_topics: true  # where it is absent; off: make the topics before\n",
+            ),
+        },
     ),
     EndpointKind(
         "memory",

@@ -1,4 +1,4 @@
-"""The routes of a list of names for `gateway init`: one for each first level."""
+"""The routes of a list of names for `gateway init`: one for each first level, or topic of Kafka."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from gateway.cli.mapping.init_text import Names
+from gateway.cli.mapping.init_text import Names, names_of, rest_of
 from gateway.dialects.base import parse_subject
+from gateway.dialects.parts import BOUNDARY
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.registry import starters
 from gateway.errors import GatewayError, SubjectError, TranslationError
@@ -37,12 +38,16 @@ def names_of_list(path: Path, source: str, target: str) -> list[Names]:
             levels, made = len(parse_subject(name, here).levels), translator.name(name)
         except (SubjectError, TranslationError) as error:
             raise GatewayError(f"{path}:{number}: {error}") from error
-        rest = f"{here.separator}{{rest...}}"
-        if levels == 1:
-            found[name], alone[name] = Names(name, made), name + rest
+        if here.key is not None:
+            topic = name.partition(BOUNDARY)[0]
+            pattern = topic + rest_of(here)
+            found[pattern] = names_of(pattern, source, target)
+        elif levels == 1:
+            found[name], alone[name] = Names(name, made), name + rest_of(here)
         else:
             first, start = name.partition(here.separator)[0], made.partition(there.separator)[0]
-            found[first + rest] = Names(first + rest, f"{start}{there.separator}{{rest...}}")
+            pattern = first + rest_of(here)
+            found[pattern] = Names(pattern, start + rest_of(there))
         if len(found) > MAX_ROUTES:
             reason = f"more than {MAX_ROUTES} first levels"
             raise GatewayError(f"{path}:{number}: {reason}; write a pattern with --names")

@@ -14,17 +14,21 @@ from typing import Final, NamedTuple
 import yaml
 
 from gateway.config.references import REFERENCE
+from gateway.dialects.base import parse_subject
+from gateway.dialects.dialect import Dialect
+from gateway.dialects.parts import BOUNDARY
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.registry import starters
 from gateway.errors import GatewayError
+from gateway.model.subject import Subject
 from gateway.routing.source_pattern import parse_source
-from gateway.translate.names import Renderer, Translator
+from gateway.translate.names import Renderer
 from gateway.translate.subscriptions import translate_pattern
 
 SCHEMA_FILE: Final = "gateway.schema.json"
 MAX_ROUTE_NAME: Final = 40  # characters
 _CAPTURE: Final = re.compile(r"\{(\w+)(\.\.\.)?\}")
-_STAND_IN: Final = "\ue000"  # for a capture, in a name: no system has a rule about it
+_STAND_IN: Final = "0capture0"  # for a capture, in a name: no system has a rule about it
 MAX_PORT: Final = 65_535
 _ADDRESS: Final = re.compile(
     r"(?:(?P<host>[\w.-]+)|\[(?P<ip6>[0-9A-Fa-f:.]+)\]):(?P<port>[0-9]{1,5})"
@@ -148,15 +152,33 @@ def names_of(names: str, *systems: str) -> Names:
     source, target = (find_dialect(known[each][1].dialect) for each in systems)
     names = names.removesuffix(source.separator)
     if not _CAPTURE.search(names):
-        names += f"{source.separator}{{rest...}}"
+        names += rest_of(source)
     captures = [each[0] for each in _CAPTURE.finditer(names)]
     try:
         parse_source(names, source)
-        made = Translator(source, Renderer(target)).name(_CAPTURE.sub(_STAND_IN, names))
+        levels = parse_subject(_CAPTURE.sub(_STAND_IN, names), source).levels
+        if source.key is None and target.key is not None:
+            levels = _with_key(levels)
+        elif source.key is not None and target.key is None:
+            levels = tuple(each for each in levels if each != BOUNDARY)
+        made = Renderer(target).render(Subject(levels))
     except GatewayError as error:
         raise GatewayError(f"init: {error}; write other names") from error
     first, *parts = made.split(_STAND_IN)
     return Names(names, first + "".join(map(str.__add__, captures, parts)))
+
+
+def _with_key(levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a name with a key, which begins at the level of the last capture."""
+    begin = max(1, *(at for at, each in enumerate(levels) if _STAND_IN in each))
+    if BOUNDARY in levels or begin == len(levels):
+        return levels
+    return (*levels[:begin], BOUNDARY, *levels[begin:])
+
+
+def rest_of(dialect: Dialect) -> str:
+    """Return what follows a first level so that all names below it are captured."""
+    return f"{dialect.separator if dialect.key is None else BOUNDARY}{{rest...}}"
 
 
 def _settings(system: str, fields: Mapping[str, str], *, is_target: bool = False) -> str:

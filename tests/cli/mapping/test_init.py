@@ -52,6 +52,7 @@ BELOW_AND_ITSELF = {
     "ibm",
     "rabbitmq",
     "amqp",
+    "kafka",
 }  # their pattern for all below a level has it, too
 
 
@@ -61,6 +62,8 @@ def test_a_list_of_names_makes_a_route_for_each_first_level(
 ) -> None:
     separator = find_dialect(starters()[source][1].dialect).separator
     names = "orders/eu/1\norders/us/2\n\nalarms/line4\nalarms\nal-arms/x\nal_arms/x\n"
+    if source == "kafka":  # a route for each topic
+        names = names.replace("s/", "s:")
     (tmp_path / "names.txt").write_text(names.replace("/", separator))
     listed = ("--list", str(tmp_path / "names.txt"))
     assert init(tmp_path, "--from", source, "--to", target, *listed) == 0, capsys.readouterr()
@@ -71,6 +74,28 @@ def test_a_list_of_names_makes_a_route_for_each_first_level(
     assert [*routes] == ["orders", "alarms", *alone, "al-arms", "al-arms-2"]
     assert main(["check", "--strict", "--without-secrets", str(file)]) == 0, capsys.readouterr()
     assert main(["test", "--without-secrets", str(file)]) == 0, capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "names", "template"),
+    [
+        pytest.param("mqtt", "kafka", "a/{x}/{y...}", "a.{x}:{y...}", id="rest"),
+        pytest.param("mqtt", "kafka", "a/{x}/pv", "a:{x}.pv", id="last-capture"),
+        pytest.param("mqtt", "kafka", "{x}/pv", "{x}:pv", id="first-level"),
+        pytest.param("mqtt", "kafka", "{x}", "{x}", id="no-key"),
+        pytest.param("kafka", "mqtt", "a.{x}:{y...}", "a/{x}/{y...}", id="from"),
+        pytest.param("kafka", "mqtt", "a.b", "a/b/{rest...}", id="topic"),
+    ],
+)
+def test_a_name_has_its_key_behind_the_topic(
+    tmp_path: Path, source: str, target: str, names: str, template: str
+) -> None:
+    assert init(tmp_path, "--from", source, "--to", target, "--names", names) == 0
+
+    (route,) = yaml.safe_load((tmp_path / "gateway.yaml").read_text())["routes"].values()
+    assert route["to"]["template"] == template
+    assert main(["check", "--strict", str(tmp_path / "gateway.yaml")]) == 0
+    assert main(["test", str(tmp_path / "gateway.yaml")]) == 0
 
 
 def test_a_level_of_a_list_is_spelled_as_the_target_has_it(tmp_path: Path) -> None:
