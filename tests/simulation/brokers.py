@@ -80,6 +80,8 @@ class Broker:
         self.unbound = False  # no queue has a binding: publishers get their messages back
         self.losing_acks = False
         self.stream: list[Entry] = []  # of a system that keeps what was acknowledged
+        self.handed: dict[str, set[int]] = {}  # numbers that a client of Kafka handed out
+        self.commits: dict[str, tuple[int, str]] = {}  # of clients: next number, claim
         self.purged: set[int] = set()  # numbers
         self.unordered: set[Payload] = set()  # refused for room, while later ones were accepted
         self.deleted: set[str] = set()  # clients whose consumer was deleted
@@ -140,7 +142,8 @@ class Broker:
     def repeat(self, share: Callable[[], float]) -> None:
         """Deliver some messages in flight twice, marked; at QoS 2 no broker does."""
         for session in self.sessions.values():
-            if session.connection is not None and not session.exactly_once:
+            exactly = session.exactly_once or self.semantics.commits
+            if session.connection is not None and not exactly:
                 again = [replace(e, redelivered=True) for e in session.in_flight.values()
                          if share() < 0.5]  # fmt: skip
                 if again:
@@ -163,11 +166,21 @@ class Broker:
         """The number of the first message of the stream, or of the next one."""
         return self.stream[0].number if self.stream else self._numbers + 1
 
+    @property
+    def last_number(self) -> int:
+        """The number of the last message that was ever in the stream."""
+        return self._numbers
+
     def delete_consumers(self) -> None:
         """Forget the sessions and keep the stream, so that new consumers read it again."""
         self.cut("the consumer was deleted")
         self.deleted.update(self.sessions)
         self.sessions.clear()
+
+    def delete_groups(self) -> None:
+        """Forget the commits, as an administrator does while no source is there."""
+        self.cut("the group was deleted")
+        self.commits.clear()
 
     def purge(self) -> None:
         """Remove from the stream what a source has not got yet."""
@@ -215,6 +228,7 @@ class Broker:
         kept: bool,
         window: int,
         exactly_once: bool = False,
+        first: int = 0,
     ) -> Retention:
         client = connection.client
         found = [read_pattern(text, self.dialect) for text in patterns]
@@ -232,7 +246,8 @@ class Broker:
             )
             if not is_tap(client):
                 again = client in self.deleted  # the product's source marks them
-                old = [each for each in self.stream if selects(each.message.address)]
+                old = [each for each in self.stream
+                       if each.number >= first and selects(each.message.address)]  # fmt: skip
                 session.pending.extend(replace(each, redelivered=again) for each in old)
         session.selects = selects
         session.requeue()
@@ -329,11 +344,14 @@ class Broker:
                 connection.down.put(("pubrel", list(content)))
             case "pubcomp":
                 session.complete(content)
-            case _ if self.losing_acks:
+            case _ if self.losing_acks and not self.semantics.commits:
                 session.unheard.update(content)
             case _:
                 for number in content:
                     session.in_flight.pop(number, None)
+                if self.semantics.commits and not self.losing_acks:
+                    _, claim = self.commits[connection.client]
+                    self.commits[connection.client] = content[-1] + 1, claim
         self.push(session)
 
     def _received_bytes(self, connection: Connection, data: bytes) -> None:

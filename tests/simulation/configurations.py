@@ -13,12 +13,19 @@ from tests.simulation.plan import INSTANCES, Plan
 
 DIALECTS: Final = {"mqtt5": "mqtt", "mqtt311": "mqtt", "jms": "ems", "solace": "smf",
                    "yami4": "yami4", "nats": "nats", "rabbitmq": "rabbitmq",
-                   "amqp": "rabbitmq"}  # fmt: skip
+                   "amqp": "rabbitmq", "kafka": "kafka"}  # fmt: skip
 LEASE_SECONDS: Final = 1
 DEAD_LETTERS: Final = "dead"  # the name of their published copies
 SEPARATORS: Final = {"mqtt": "/", "ems": ".", "smf": "/", "yami4": ".", "nats": ".",
-                     "rabbitmq": "."}  # fmt: skip
-_ALL: Final = {"mqtt": "#", "ems": ">", "smf": ">", "nats": ">", "rabbitmq": "#"}  # of a pattern
+                     "rabbitmq": ".", "kafka": ":"}  # fmt: skip
+_ALL: Final = {
+    "mqtt": "#",
+    "ems": ">",
+    "smf": ">",
+    "nats": ">",
+    "rabbitmq": "#",
+    "kafka": ">",
+}  # of a pattern
 _ENDPOINTS: Final = {
     "mqtt5": "kind: mqtt, host: {host}, version: '5'",
     "mqtt311": "kind: mqtt, host: {host}, version: 3.1.1",
@@ -28,6 +35,7 @@ _ENDPOINTS: Final = {
     "nats": "kind: nats, url: 'nats://{host}:4222', stream: S",
     "rabbitmq": "kind: rabbitmq, url: 'amqp://{host}:5672/'",
     "amqp": "kind: amqp, url: 'amqp://{host}:5672/'",
+    "kafka": "kind: kafka, servers: ['{host}:9092']",
 }
 _REMOVES: Final = {"solace": ", subscribe_queue: false"}  # of an endpoint
 _RENAMED: Final = "-renamed"  # the end of a name that a reload gave an endpoint

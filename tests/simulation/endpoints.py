@@ -77,7 +77,7 @@ class SimulatedSource:
 
         def received(item: object) -> None:
             assert isinstance(item, tuple)
-            if item[0] == "messages" and broker.semantics.keeps:
+            if item[0] == "messages" and broker.semantics.counts:
                 self._find_holes(item[1])
             if item[0] == "messages":
                 unconfirmed.extend(item[1])
@@ -90,13 +90,17 @@ class SimulatedSource:
             queue.fail(NotConnectedError(f"{self.client}: {connection.reason}"))
 
         connection = Connection(broker, self.client, process, received, lost)
-        flavour, known = self._flavour, broker.sessions.get(self.client)
-        self._last = known.last if known is not None else broker.first_number - 1
-        self.continuity.retention = broker.subscribe(
-            connection, self._patterns, kept=flavour.kept, window=flavour.window
-        )
+        self.continuity.retention = self._subscribe(connection)
         self._queue, self._connection = queue, connection
         broker.log("connected", f"{self.client} to {broker.name}")
+
+    def _subscribe(self, connection: Connection) -> Retention:
+        flavour, broker = self._flavour, self._broker
+        known = broker.sessions.get(self.client)
+        self._last = known.last if known is not None else broker.first_number - 1
+        return broker.subscribe(
+            connection, self._patterns, kept=flavour.kept, window=flavour.window
+        )
 
     def _find_holes(self, entries: Sequence[Entry]) -> None:
         """Report missing numbers, as the source of NATS does."""

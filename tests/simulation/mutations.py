@@ -22,11 +22,14 @@ from gateway.cli.live import run
 from gateway.endpoints import sent_messages
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
+from gateway.endpoints.kafka import positions
+from gateway.endpoints.kafka.positions import Place
 from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
 from gateway.endpoints.nats import sink as nats_sink
 from gateway.endpoints.solace import sink as solace_sink
+from gateway.endpoints.source_memory import Position
 from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.model.copy_proof import parse_proof
@@ -65,7 +68,7 @@ from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
 from tests.simulation.simulate import simulate
-from tests.simulation.stream_plans import stream_plan
+from tests.simulation.stream_plans import kafka_plan, stream_plan
 from tests.simulation.thin_plans import thin_plan
 
 MAX_SEEDS: Final = 2_000
@@ -383,6 +386,22 @@ def _anonymous(real: Method) -> Method:
     return lambda self, *arguments: real(replace(self, id=""), *arguments)
 
 
+def _without_mark(real: Method) -> Method:
+    def received(self: Position, number: int) -> bool:
+        real(self, number)
+        return False
+
+    return received
+
+
+def _behind_what_was_seen(real: Method) -> Method:
+    def find_place(*arguments: Any) -> Place:
+        place: Place = real(*arguments)
+        return replace(place, first=max(place.first, place.position.seen + 1))
+
+    return find_place
+
+
 MUTATIONS: Final = (
     Mutation("a batch waits for all its answers", InFlightBatch, "expect_answer",
              _instead(lambda _self: None)),
@@ -486,6 +505,12 @@ MUTATIONS: Final = (
              _instead(lambda _self, _rule, _retention: GapRule.AWAY), stream_plan),
     Mutation("a message whose acknowledgement was lost is a duplicate", DuplicateFilter,
              "find_or_add", _instead(lambda *_arguments: None), stream_plan),
+    Mutation("what may have come before is marked", Position, "received",
+             _without_mark, kafka_plan),
+    Mutation("a position is written ahead of what is received", Position, "_write_ahead",
+             _instead(lambda _self, _number: None), kafka_plan),
+    Mutation("a source of Kafka begins behind what is settled", positions, "_find_place",
+             _behind_what_was_seen, kafka_plan),
     Mutation("echoes of the last run are recovered", recovery_from_journals, "saved_echoes",
              _instead(lambda _root, _gateway: [])),
     Mutation("only a message that equals its digest has a path", path_check, "read_paths",

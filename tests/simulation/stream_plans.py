@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Final
@@ -17,6 +18,7 @@ FAULTS: Final = {  # kind -> weight
 }  # fmt: skip
 OWN_FAULTS: Final = {  # only of each system
     "nats": {"lose-acks": 3, "delete-consumer": 3, "purge": 3},
+    "kafka": {"lose-acks": 3, "delete-group": 3},
     "rabbitmq": {"unbind": 3, "lose-sessions": 2, "block": 2},
 }  # fmt: skip
 GATEWAY_FAULTS: Final = {"kill": 4, "power": 1, "stop": 2, "reload-sink": 1, "reload-source": 1}
@@ -24,11 +26,16 @@ GATEWAY_FAULTS: Final = {"kill": 4, "power": 1, "stop": 2, "reload-sink": 1, "re
 
 def stream_plan(seed: int) -> Plan:
     """Draw the plan of `seed`."""
-    random = Random(f"stream {seed}")  # noqa: S311  # no secret
+    return _plan(seed, "stream", STREAMS, "ab")
+
+
+def _plan(seed: int, name: str, streams: Sequence[str], places: str) -> Plan:
+    """Draw a plan with a stream at one broker at least."""
+    random = Random(f"{name} {seed}")  # noqa: S311  # no secret
     shape = random.choice(("one", "one", "fan", "chain"))
-    brokers = {name: random.choice((*STREAMS, *STREAMS, *OTHERS)) for name in SHAPES[shape]}
-    if not {*brokers.values()} & {*STREAMS}:
-        brokers[random.choice("ab")] = random.choice(STREAMS)
+    brokers = {name: random.choice((*streams, *streams, *OTHERS)) for name in SHAPES[shape]}
+    if not {*brokers.values()} & {*streams}:
+        brokers[random.choice(places)] = random.choice(streams)
     count, keys = random.choice((10, 30, 60)), random.choice((1, 3))
     pace = random.choice((0.02, 1.0))  # a burst, or evenly
     publications = tuple(
@@ -44,6 +51,11 @@ def stream_plan(seed: int) -> Plan:
         batch=random.choice((1, 3, 1_000)), window=random.choice((3, 20, 100)), until=LENGTH + 2,
     )  # fmt: skip
     return _with_amqp(Random(f"amqp {seed}"), plan)  # noqa: S311  # no secret
+
+
+def kafka_plan(seed: int) -> Plan:
+    """Draw a plan with Kafka at one broker at least."""
+    return _plan(seed, "kafka", ("kafka",), "a")
 
 
 def _with_amqp(random: Random, plan: Plan) -> Plan:

@@ -156,6 +156,7 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "older-sessions": lambda _world, _fault, broker: broker.forget_releases(),
     "repeat": lambda world, _fault, broker: broker.repeat(world.scheduler.random.random),
     "delete-consumer": _delete_consumer,
+    "delete-group": lambda _world, _fault, broker: broker.delete_groups(),
     "purge": lambda _world, _fault, broker: broker.purge(),
     "lose-acks": lambda _world, fault, broker: broker.lose_acks(fault.seconds),
     "unbind": _set("unbound", value=True, healed=False),

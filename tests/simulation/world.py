@@ -36,6 +36,7 @@ from tests.simulation.endpoints import Flavour, HoldersSink, SimulatedSink, Simu
 from tests.simulation.exactly_once import ExactlyOnceSource, PacketSink
 from tests.simulation.gateways import STOP_SECONDS, Processes, RunningGateway
 from tests.simulation.judge import Judge
+from tests.simulation.kafka import KafkaSource
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.own_sinks import SINKS
 from tests.simulation.plan import FOREVER, Fault, Plan
@@ -59,7 +60,7 @@ SMALL: Final = {
 _WITH_IDS: Final = {"identified": "header"}
 _FLAVOURS: Final = {
     "mqtt5": {}, "mqtt311": {}, "jms": _WITH_IDS, "solace": _WITH_IDS, "yami4": {"kept": False},
-    "nats": _WITH_IDS, "rabbitmq": {}, "amqp": {},
+    "nats": _WITH_IDS, "rabbitmq": {}, "amqp": {}, "kafka": _WITH_IDS,
 }  # fmt: skip
 
 
@@ -193,7 +194,8 @@ class World:
         self.books.excuse(entry.message.payload, "lost by its broker")
 
     def _repeated(self, client: str, entry: Entry) -> None:
-        self.books.report("repeated", f"{short(entry.message.payload)} twice by {client} at QoS 2")
+        """Report a message that came twice, at QoS 2 or without a mark from Kafka."""
+        self.books.report("repeated", f"{short(entry.message.payload)} twice by {client}")
 
     def _confirmed(self, broker: Broker, client: str, entry: Entry) -> None:
         """Check that a settled message is durable: at its targets, or on the disk."""
@@ -462,6 +464,11 @@ class World:
             return ExactlyOnceSource(
                 self.brokers[settings.name], settings, subscriptions, client,
                 plan.window, plan.batch,
+            )  # fmt: skip
+        if system == "kafka":
+            return KafkaSource(
+                self.brokers[settings.name], settings, subscriptions, flavour, client,
+                remembers=plan.archive or plan.spool,
             )  # fmt: skip
         return SimulatedSource(
             self.brokers[settings.name], settings, subscriptions, flavour, client
