@@ -24,6 +24,7 @@ from gateway.trial.brokers.activemq import QUICK_JAVA, client_jars
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker
 from tests.brokers.controlled_activemq import ActiveMq, running
+from tests.brokers.kafka_server import StartKafka
 from tests.brokers.rabbitmq_server import Vhost
 from tests.brokers.running import Process
 from tests.endpoints.exchange import collect, opened, send
@@ -36,6 +37,13 @@ PATTERNS = {  # of all names below "orders", at each system
     "nats": "orders.>",
     "rabbitmq": "orders.#",
     "amqp": "orders.#",
+    "kafka": "orders:>",
+}
+OTHER_READERS: Mapping[str, Mapping[str, object]] = {  # settings of one more reader
+    "nats": {"consumer": "application", "create_stream": False},  # only what the stream has
+    "rabbitmq": {"queue": "application"},
+    "amqp": {"queue": "application"},
+    "kafka": {"group_id": "application", "client_id": "application"},
 }
 EACH_ONCE = dict(zip(PATTERNS, [*[*PATTERNS][1:], "mqtt"], strict=True))
 PAIRS = [
@@ -89,6 +97,10 @@ class Brokers:
         folder.mkdir()
         return str(server().url).removeprefix("nats://")
 
+    def _kafka(self, _: str) -> str:
+        server: StartKafka = self.request.getfixturevalue("start_kafka")
+        return server().url
+
     def _amqp(self, side: str) -> str:
         return self._rabbitmq(side, "rabbitmq_4")
 
@@ -133,33 +145,34 @@ def test_a_message_crosses(
         try:
             process.connected()
             assert main(["connect", str(file)]) == 0, capsys.readouterr()
-            arrived = _cross(file, target, bound)
+            arrived = _cross(file, source, target, bound)
         finally:
             assert process.end() == 0, process.lines
 
-    name = "orders/1" if "/" in PATTERNS[target] else "orders.1"
-    assert [(each.address, _text(each)) for each in arrived] == [(name, "one")]
+    assert [(each.address, _text(each)) for each in arrived] == [(_name(target), "one")]
     assert not [each for each in process.lines if "dead letter" in str(each["message"])]
 
 
 def _reader(file: Path, system: str) -> Source:
     """Return an application that reads at the target."""
     settings: Any = load(file).endpoints["target"].settings
-    changes: Mapping[str, object] = find_kind(settings).observer or {"queue": "application"}
-    if system == "nats":  # only what the stream has
-        changes = {"consumer": "application", "create_stream": False}
-    reader = replace(settings, **changes)
+    reader = replace(settings, **OTHER_READERS.get(system, find_kind(settings).observer or {}))
     return make_source(reader, [Subscription(PATTERNS[system])], instance="application")
 
 
-def _cross(file: Path, target: str, bound: Source | None) -> list[Message]:
+def _cross(file: Path, source: str, target: str, bound: Source | None) -> list[Message]:
     """Publish a message at the source, and return what arrives at the target."""
     settings = load(file).endpoints["source"].settings
-    source = "orders/1" if "/" in load(file).routes[0].source.text else "orders.1"
     reader, sink = bound or _reader(file, target), make_sink(settings, instance="application")
     with opened(sink, *([] if bound else [reader])):
-        assert send(sink, Message(source, b"one", Headers(mode=settings.mode))) == [ACCEPTED]
+        message = Message(_name(source), b"one", Headers(mode=settings.mode))
+        assert send(sink, message) == [ACCEPTED]
         return collect(reader, 1)
+
+
+def _name(system: str) -> str:
+    """Return a name that the pattern selects."""
+    return f"{PATTERNS[system][:-1]}1"
 
 
 def _text(message: Message) -> str:
