@@ -19,7 +19,7 @@ from gateway.model.outcome import REPEAT
 
 _COLUMNS: Final = (
     "leg", "id", "route", "endpoint", "target", "targets", "hash", "attempt", "redelivered",
-    "outcome", "rule", "received", "time", "name", "source_name", "size", "reason",
+    "outcome", "rule", "received", "time", "name", "source_name", "lost", "reason",
 )  # fmt: skip
 
 
@@ -289,7 +289,7 @@ def compare_gaps(books: Books, view: ArchiveView) -> None:
 
 def compare_holes(books: Books, view: ArchiveView, holes: int, *, exact: bool) -> None:
     """Report a number of messages removed unread that the rows do not say."""
-    found = sum(row["size"] for row in view.of("gap") if row["reason"] == REMOVED)
+    found = sum(row["lost"] for row in view.of("gap") if row["reason"] == REMOVED)
     if found > holes or (exact and found < holes):
         books.report("holes", f"{view.gateway}: rows say {found} of {holes} removed messages")
 
