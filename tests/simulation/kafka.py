@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Retention
-from gateway.endpoints.kafka.positions import PartitionState, Place, claim_of, find_places
+from gateway.endpoints.kafka.positions import PartitionPlace, PartitionState, claim_of, find_places
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.source_memory import SourceMemory
 from gateway.model.message import Message
@@ -45,7 +45,7 @@ class KafkaSource(SimulatedSource):
         super().__init__(broker, settings, subscriptions, flavour, client)
         self.memory = SourceMemory()
         self._remembers = remembers
-        self._place: Place | None = None
+        self._place: PartitionPlace | None = None
 
     def _subscribe(self, connection: Connection) -> Retention:
         broker = self._broker

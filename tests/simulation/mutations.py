@@ -23,7 +23,7 @@ from gateway.endpoints import sent_messages
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.kafka import positions
-from gateway.endpoints.kafka.positions import Place
+from gateway.endpoints.kafka.positions import PartitionPlace
 from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
@@ -395,8 +395,8 @@ def _without_mark(real: Method) -> Method:
 
 
 def _behind_what_was_seen(real: Method) -> Method:
-    def find_place(*arguments: Any) -> Place:
-        place: Place = real(*arguments)
+    def find_place(*arguments: Any) -> PartitionPlace:
+        place: PartitionPlace = real(*arguments)
         return replace(place, first=max(place.first, place.position.seen + 1))
 
     return find_place
