@@ -216,7 +216,13 @@ def _patterns(patterns: Sequence[str], source: str, system: str) -> dict[str, st
         ]
     except GatewayError as error:
         raise GatewayError(f"init: {error}; write other names") from error
+    if there.key is not None and here.key is None:  # as in the template
+        texts = [_without_boundary(each, here.separator) for each in texts]
     return {"patterns": json.dumps(texts), "keys": " and ".join(texts)}
+
+
+def _without_boundary(text: str, separator: str) -> str:
+    return separator.join(each for each in text.split(separator) if each != BOUNDARY)
 
 
 def _is_host(found: re.Match[str]) -> bool:

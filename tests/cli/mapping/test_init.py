@@ -98,6 +98,13 @@ def test_a_name_has_its_key_behind_the_topic(
     assert main(["test", str(tmp_path / "gateway.yaml")]) == 0
 
 
+def test_a_stream_has_the_names_of_the_template(tmp_path: Path) -> None:
+    assert init(tmp_path, "--from", "kafka", "--to", "nats", "--names", "orders") == 0
+
+    target = yaml.safe_load((tmp_path / "gateway.yaml").read_text())["endpoints"]["target"]
+    assert target["subjects"] == ["orders", "orders.>"]
+
+
 def test_a_level_of_a_list_is_spelled_as_the_target_has_it(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text("v1.2/x\n")
     listed = ("--list", str(tmp_path / "names.txt"))

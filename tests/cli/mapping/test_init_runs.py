@@ -162,7 +162,9 @@ def _reader(file: Path, system: str) -> Source:
 
 def _cross(file: Path, source: str, target: str, bound: Source | None) -> list[Message]:
     """Publish a message at the source, and return what arrives at the target."""
-    settings = load(file).endpoints["source"].settings
+    settings: Any = load(file).endpoints["source"].settings
+    if source == "kafka":  # the application has made its topic
+        settings = replace(settings, create_topics=True)
     reader, sink = bound or _reader(file, target), make_sink(settings, instance="application")
     with opened(sink, *([] if bound else [reader])):
         message = Message(_name(source), b"one", Headers(mode=settings.mode))
