@@ -296,7 +296,7 @@ def test_a_cut_payload_is_not_sent_and_redacted_values_are_omitted(
     output = capsys.readouterr()
     assert "orders/1 -> erp: payload cut: 4 of 8 bytes are kept" in output.err
     assert "1 arrived, 1 did not" in output.out
-    assert "1 messages without redacted values" in output.out
+    assert "1 message without redacted values" in output.out
     assert again.headers.properties == {"region": "emea"}
     files = [path.read_bytes() for path in rig.archive.rglob("*") if path.is_file()]
     assert not any(b"4711-8820-1193-5560" in content for content in files)
