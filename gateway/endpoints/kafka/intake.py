@@ -277,7 +277,7 @@ class KafkaIntake:
         if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
             if topic and topic not in self._wanted.absent:
                 self._wanted.absent.add(topic)
-                log.warning("%s: the topic %s does not exist; it is read when it does", name, topic)
+                log.warning("%s: there is no topic %s; it is read once it is there", name, topic)
         elif code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             self._end(SubscriptionRefusedError(f"{name}: topic {topic}: {error.str()}"))
         else:
