@@ -1,16 +1,17 @@
-"""Measures NATS -> X -> NATS and RabbitMQ -> X -> RabbitMQ beside what a user would pick.
+"""Measures NATS -> X -> NATS, RabbitMQ -> X -> RabbitMQ and Kafka -> X -> Kafka beside peers.
 
-RabbitMQ is measured twice: by AMQP 0-9-1, and a RabbitMQ 4 by AMQP 1.0.
+RabbitMQ is measured twice: by AMQP 0-9-1, and a RabbitMQ 4 by AMQP 1.0. The server of Kafka is
+noida-db, and the names are keys of one topic.
 
     python -m benchmarks.streams [--messages N] [--systems NAME ...]
 
 X is the gateway with translation and archive, and the system's yardstick: RabbitMQ's own shovel,
 from a durable queue of one vhost to the exchange of another, with confirms; a loop of
-python-qpid-proton, which does the same by AMQP 1.0; or nats-py in ten lines, from a stream of one
-server into a stream of another. Messages are persistent and have 100 bytes. This process is the
-load, with the gateway's endpoints. Every message must arrive. Compare only ratios within one run.
-`us` is the processor time per message of RabbitMQ's node, which a shovel is a part of, and of the
-relay, where it is a process.
+python-qpid-proton, which does the same by AMQP 1.0; nats-py in ten lines, from a stream of one
+server into a stream of another; or confluent-kafka in twenty, from a topic into another. Messages
+are persistent and have 100 bytes. This process is the load, with the gateway's endpoints. Every
+message must arrive. Compare only ratios within one run. `us` is the processor time per message of
+RabbitMQ's node, which a shovel is a part of, and of the relay, where it is a process.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.trial.brokers import nats, rabbitmq
 from gateway.trial.brokers.rabbitmq import PROGRAM, RabbitmqNode
 from tests.brokers import servers
+from tests.brokers.kafka_server import KafkaServer
 
 HERE = Path(__file__).parent
 QUEUE = "relay"
@@ -50,8 +52,8 @@ endpoints:
   far: {far}
 routes:
   through:
-    from: {{endpoint: near, pattern: "src.{{rest...}}"}}
-    to: {{endpoint: far, template: "dst.{{rest...}}"}}
+    from: {{endpoint: near, pattern: "src{mark}{{rest...}}"}}
+    to: {{endpoint: far, template: "dst{mark}{{rest...}}"}}
 archive: {{path: {archive}}}
 """
 
@@ -61,8 +63,18 @@ def _missing_amqp() -> str:
     return proton or servers.missing(PROGRAM, servers.current())
 
 
-MISSING = {"nats": nats.missing, "rabbitmq": rabbitmq.missing, "amqp": _missing_amqp}
-YARDSTICKS = {"nats": "nats-py", "rabbitmq": "shovel", "amqp": "proton"}
+def _missing_kafka() -> str:
+    absent = [each for each in ("confluent_kafka", "noida_db") if find_spec(each) is None]
+    return f"no {' and no '.join(absent)}" if absent else ""
+
+
+MISSING = {
+    "nats": nats.missing, "rabbitmq": rabbitmq.missing, "amqp": _missing_amqp,
+    "kafka": _missing_kafka,
+}  # fmt: skip
+YARDSTICKS = {
+    "nats": "nats-py", "rabbitmq": "shovel", "amqp": "proton", "kafka": "confluent-kafka",
+}  # fmt: skip
 KINDS: dict[str, type[RabbitmqSettings | AmqpSettings]]
 KINDS = {"rabbitmq": RabbitmqSettings, "amqp": AmqpSettings}
 
@@ -99,7 +111,7 @@ def measure(system: str, relay: str, number: int) -> dict[str, Any]:
             pids.append(stack.enter_context(running(command)).pid)
         source = stack.enter_context(opened(make_source(ends.far, [arrived], instance="bench")))
         sink = stack.enter_context(opened(make_sink(ends.near, instance="bench")))
-        rate, lost, used = drive(sink, source, "src.", number, pids)
+        rate, lost, used = drive(sink, source, f"src{ends.mark}", number, pids)
     return {
         "path": system,
         "relay": relay,
@@ -120,6 +132,7 @@ class Ends:
     urls: tuple[str, str]
     pids: tuple[int, ...] = ()  # of brokers whose processor time is measured
     start_shovel: Callable[[], None] = lambda: None
+    mark: str = "."  # between the first level of a name and the rest
 
 
 @contextmanager
@@ -136,6 +149,24 @@ def nats_ends(folder: Path) -> Iterator[Ends]:
         near, far = ends
         yaml = [f"{{kind: nats, url: '{each.url}', stream: {each.stream}}}" for each in ends]
         yield Ends(near, far, Subscription("dst.>"), (yaml[0], yaml[1]), (near.url, far.url))
+
+
+@contextmanager
+def kafka_ends(folder: Path) -> Iterator[Ends]:
+    """Run one server with two topics."""
+    server = KafkaServer(folder)
+    with ExitStack() as stack:
+        stack.callback(server.kill)
+        server.start()
+        for topic in ("src", "dst"):
+            server.make_topic(topic)
+        near = server.settings
+        far = replace(near, client_id="bench", group_id="bench")
+        yaml = f"{{kind: kafka, servers: ['{server.url}']}}"
+        yield Ends(
+            near, far, Subscription("dst:>"), (yaml, yaml), (server.url, server.url),
+            mark=":",
+        )  # fmt: skip
 
 
 class _Node(RabbitmqNode):
@@ -182,6 +213,7 @@ RUN: Final[dict[str, Callable[[Path], AbstractContextManager[Ends]]]] = {
     "nats": nats_ends,
     "rabbitmq": partial(rabbitmq_ends, "rabbitmq"),
     "amqp": partial(rabbitmq_ends, "amqp"),
+    "kafka": kafka_ends,
 }
 
 
@@ -193,14 +225,15 @@ def _ctl(node: RabbitmqNode, *arguments: str) -> None:
 def gateway(folder: Path, ends: Ends) -> list[str]:
     """Return the command of the gateway between two ends; names are `src` and `dst` there."""
     config, (near, far) = folder / "bench.yaml", ends.yaml
-    config.write_text(CONFIG.format(near=near, far=far, archive=folder / "archive"))
+    config.write_text(CONFIG.format(near=near, far=far, mark=ends.mark, archive=folder / "archive"))
     return [sys.executable, "-m", "gateway", "run", str(config)]
 
 
 def client(relay: str, ends: Ends) -> list[str]:
-    """Return the command of a loop of a client library: nats-py or proton."""
+    """Return the command of a loop of a client library."""
     program, *options = {
         "nats-py": ["nats_relay.py"], "proton": ["proton_relay.py", QUEUE],
+        "confluent-kafka": ["kafka_relay.py"],
     }[relay]  # fmt: skip
     return [sys.executable, str(HERE / program), *ends.urls, *options]
 
