@@ -36,6 +36,15 @@ def inner_key(node: yaml.Node, section: Hashable, at: KeyPath) -> str:
     return ""
 
 
+def other_end(word: str, known: Mapping[str, object]) -> str:
+    """Return a hint when `word` names the names of the other end of a route."""
+    if word == "template" and "pattern" in known:
+        return "a `template` belongs to `to`; write the `pattern` of the source here"
+    if word == "pattern" and "template" in known:
+        return "a `pattern` belongs to `from`; write the `template` of the target here"
+    return ""
+
+
 def address_key(word: str, known: Mapping[str, object]) -> str:
     """Return a hint at the key for the address, when `word` is that of another kind."""
     found = next((each for each in ADDRESS_KEYS if each in known), "")

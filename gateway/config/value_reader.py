@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_
 import yaml
 
 from gateway.config.hidden_values import HiddenValues
-from gateway.config.hints import address_key, did_you_mean, inner_key
+from gateway.config.hints import address_key, did_you_mean, inner_key, other_end
 from gateway.config.named_files import WrittenPath, digest_of, used_path
 from gateway.config.nodes import (
     KeyPath,
@@ -182,7 +182,11 @@ class ConfigReader:
             at_key = (*at, key.value)
             if (field := known.get(key.value)) is None:
                 self.locations[at_key] = location_of(self.path, key)
-                hint = did_you_mean(key.value, known) or address_key(key.value, known)
+                hint = (
+                    other_end(key.value, known)
+                    or did_you_mean(key.value, known)
+                    or address_key(key.value, known)
+                )
                 self.report(at_key, "unknown-field", f"unknown field {key.value!r}", hint)
                 continue
             facts = {**field.metadata, "default": field.default}

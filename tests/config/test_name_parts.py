@@ -180,3 +180,13 @@ def test_the_schema_knows_topic_and_key(tmp_path: Path, source: str, good: bool)
 
     assert configuration_validator().is_valid(yaml.safe_load(text)) is good
     assert accepted is good
+
+
+def test_swapped_pattern_and_template_are_told(tmp_path: Path) -> None:
+    route = '{from: {endpoint: plant, template: "a"}, to: {endpoint: lake, pattern: "b"}}'
+    found = findings(tmp_path, f"{ENDPOINTS}routes:\n  r: {route}\n")
+
+    assert [each.hint for each in found if each.rule == "unknown-field"] == [
+        "a `template` belongs to `to`; write the `pattern` of the source here",
+        "a `pattern` belongs to `from`; write the `template` of the target here",
+    ]

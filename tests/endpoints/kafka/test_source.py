@@ -446,9 +446,7 @@ def test_a_topic_that_does_not_exist_is_read_when_it_does(
 ) -> None:
     records.make("t")
     with reading(records.settings, "t", "later") as source:
-        until(
-            lambda: source.receive(0.05) is None and "there is no topic later" in caplog.text
-        )
+        until(lambda: source.receive(0.05) is None and "there is no topic later" in caplog.text)
         records.make("later")
         records.send("later", range(3))
         batches = receive(source, 3)
