@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-INTERNAL: Final = "^__(consumer_offsets|transaction_state)$"  # topics that no wildcard selects
+_OF_THE_SERVERS: Final = (  # topics that no wildcard selects, and no message goes to
+    "consumer_offsets", "transaction_state", "share_group_state", "cluster_metadata",
+)  # fmt: skip
+INTERNAL: Final = f"^__({'|'.join(_OF_THE_SERVERS)})$"
 _WILDCARDS: Final = {"*": "[^.]*", ">": ".*"}
 
 
