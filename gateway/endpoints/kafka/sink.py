@@ -270,8 +270,8 @@ def place_of(address: str) -> _Place:
     if len(topic) > MAX_TOPIC:
         reason = f"the topic has {len(topic)} characters, limit {MAX_TOPIC}"
         raise TranslationError("kafka", address, TOO_LONG, reason)
-    if topic in {".", ".."}:
-        raise TranslationError("kafka", address, RESERVED, f"no topic is called {topic!r}")
+    if topic in {".", ".."} or re.match(INTERNAL, topic):
+        raise TranslationError("kafka", address, RESERVED, f"no client writes to {topic!r}")
     if _TOPIC.fullmatch(topic) is None:
         reason = "a topic has letters, digits, `.`, `_` and `-` only"
         raise TranslationError("kafka", address, FORBIDDEN_CHARACTER, reason)
