@@ -41,6 +41,7 @@ WORDS = {
     r"\bsays? (?:so|nothing) of\b": "",
     r"\b(?:by|from|in|over) [^.,;:()|]{1,40} alone\b": "only by ..., only from ...",
     r"\bspelt\b": "spelled",
+    r"(?<!here )\b(?:is|are|was|were) no (?!longer|more|other|less|later)": "is not a ...",
     r"(?:^|[.;] )[Tt]hat of\b|[;.] those of\b": "the noun that `that` or `those` stands for",
 }
 SUSPECT = re.compile("|".join([OPENINGS.pattern, WHERE.pattern, *WORDS]))

@@ -69,7 +69,7 @@ def rewrite_class(data: bytes) -> bytes:
     """Return the class file with `jakarta.jms` in place of `javax.jms`.
 
     Raises:
-        WireError: `data` is no class file.
+        WireError: `data` is not a class file.
     """
     if data[:4] != _MAGIC:
         raise WireError("jms: not a class file")

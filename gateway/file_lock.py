@@ -19,7 +19,7 @@ class FileLockedError(OSError):
 
 
 def _open_closed_to_others(path: str, flags: int) -> int:
-    """Open a file that is no symbolic link; whoever may read it could lock it.
+    """Open a file that is not a symbolic link; whoever may read it could lock it.
 
     A pipe without a reader is an error and not waited for.
     """

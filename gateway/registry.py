@@ -30,9 +30,9 @@ class Registry(Mapping[str, R]):
     """The rows of a kind.
 
     Rows of packages have the entry points of `group`, which bear the names of their rows. They are
-    loaded at the first name that is no row of the gateway's own, or when all rows are listed. One
-    that cannot be used has a fault, which is also a warning; the others are there. `check` raises
-    for a row that other parts of the gateway cannot read.
+    loaded at the first name that is not a row of the gateway's own, or when all rows are listed.
+    One that cannot be used has a fault, which is also a warning; the others are there. `check`
+    raises for a row that other parts of the gateway cannot read.
     Mutable: rows come and go.
     """
 

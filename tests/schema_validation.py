@@ -23,7 +23,7 @@ def validator(schema: Mapping[str, object]) -> Any:  # noqa: ANN401  # as above
     """Return a validator; the schema itself is checked.
 
     Raises:
-        jsonschema.SchemaError: it is no schema.
+        jsonschema.SchemaError: it is not a schema.
     """
     of_draft = import_module("jsonschema").Draft202012Validator
     of_draft.check_schema(schema)

@@ -103,7 +103,7 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     return {}
 
 
-WORDS = {"jms": "EMS", "ibm": "IBM MQ"}  # for kinds and systems whose name is no product
+WORDS = {"jms": "EMS", "ibm": "IBM MQ"}  # for kinds and systems whose name is not a product
 
 
 @pytest.mark.parametrize(

@@ -35,5 +35,5 @@ def warning(rule: str, place: str, text: str) -> Finding:
 
 
 def _sayable(text: str) -> str:
-    """Return `text` with the bytes of a file name that is no UTF-8 as escapes."""
+    """Return `text` with the bytes of a file name that is not UTF-8 as escapes."""
     return text.encode(errors="backslashreplace").decode()

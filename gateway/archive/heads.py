@@ -274,7 +274,7 @@ def from_json(content: bytes) -> WriterHead:
     """Parse a head; its `mac` is not checked.
 
     Raises:
-        ValueError: `content` is no head, or none of this version; the text is a predicate.
+        ValueError: `content` is not a head, or none of this version; the text is a predicate.
     """
     head = WriterHead.from_json(content)
     if Path(head.writer).name != head.writer:  # else it could choose where it is set aside

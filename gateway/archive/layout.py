@@ -218,7 +218,7 @@ def days_in(names: Iterable[str]) -> list[date]:
 def names_an_archive(names: Iterable[str]) -> bool:
     """Return whether `names`, of the files and folders in a folder, show that a gateway wrote it.
 
-    Results and locks of a night are no sign: a night in a wrong folder leaves them.
+    Results and locks of a night are not a sign: a night in a wrong folder leaves them.
     """
     found = set(names)
     return bool(found & {".journal", SEALS, HEADS, ROUTES, NAMES} or days_in(found))

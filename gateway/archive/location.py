@@ -32,7 +32,7 @@ def parse_location(path: str, buffer: str | None = None) -> ArchiveLocation:
     """Parse a folder or URL; `buffer` is the local folder of a remote archive.
 
     Raises:
-        ArchiveError: it is no URL, or has an unknown scheme, no bucket or host, or a secret in it.
+        ArchiveError: it is not a URL, or has an unknown scheme, no bucket or host, or a secret.
     """
     if "://" not in path:
         return ArchiveLocation(Path(path))

@@ -66,14 +66,14 @@ class Storage(Protocol):
         """Return the content of the file at `path`; None when it is absent."""
 
     def move(self, path: Path, new: Path) -> None:
-        """Give the file at `path` the name `new`, replacing a file there; again is no error.
+        """Give the file at `path` the name `new`, replacing a file there; again is not an error.
 
         Raises:
             OSError: one of the folders is behind a symbolic link.
         """
 
     def delete(self, path: Path) -> None:
-        """Remove the file at `path`; an absent one is no error.
+        """Remove the file at `path`; an absent one is not an error.
 
         Raises:
             OSError: its folder is behind a symbolic link.

@@ -158,7 +158,7 @@ class Brokers:
 
     @cached_property
     def ids_at(self) -> Mapping[str, frozenset[str]]:
-        """The `broker_id`s of each address that is no local one."""
+        """The `broker_id`s of each address that is not a local one."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for end in self.ends:
             for address in end.addresses:

@@ -22,7 +22,7 @@ class Proposals:
     """The texts to write at the endpoints of a fleet.
 
     A group with a local address that may be at the broker of an earlier such group has no text of
-    its own. Groups with a `broker_id` come first, then those whose address is no local one, then
+    its own. Groups with a `broker_id` come first, then those whose address is not a local one, then
     the others in the order of the files.
     """
 

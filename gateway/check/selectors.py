@@ -80,7 +80,7 @@ def _useless(tree: Node, fields: Fields) -> list[Node]:
 
 
 def _without_effect(tree: Node, fields: Fields) -> list[Node]:
-    """Return the parts under NOT that are never true; IS NOT NULL is no test of a value."""
+    """Return the parts under NOT that are never true; IS NOT NULL is not a test of a value."""
     return [
         each
         for each, wanted in conditions(tree)

@@ -30,7 +30,7 @@ class HiddenValues:
     """
 
     def __init__(self, *, secret: bool = True) -> None:
-        self._secret = secret  # also parts of values are replaced; placeholders are no secrets
+        self._secret = secret  # also parts of values are replaced; placeholders are not secrets
         self._added: dict[tuple[str, str, KeyPath], None] = {}  # written, value, place
         self._paths: dict[str, str] = {}  # text of the file, by the path that it stands for
         self._replacements: dict[KeyPath, _Replacements] = {}  # by the place of a text

@@ -122,7 +122,7 @@ def load_sections(path: Path, *names: str) -> Mapping[str, Any]:
     The other sections are not read: they may have findings. A secret without a value is None.
 
     Raises:
-        ConfigErrors: every finding of these sections, and of files that are no YAML.
+        ConfigErrors: every finding of these sections, and of files that are not YAML.
     """
     files = FileReader(None, without_secrets=False, only=names)
     files.read_all(path)

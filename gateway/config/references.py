@@ -36,7 +36,7 @@ class ReferenceValues:
         without_secrets: bool,
         may_lack: bool = False,
     ) -> None:
-        """With `may_lack`, a declared secret without a value is left out, and is no finding."""
+        """With `may_lack`, a declared secret without a value is left out, and is not a finding."""
         self.may_lack = may_lack
         self._without_secrets = without_secrets
         self._environment = os.environ if environment is None else environment

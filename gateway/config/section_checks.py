@@ -17,7 +17,7 @@ MIN_TOKEN_LENGTH = 16  # characters; 16 random ones cannot be guessed
 
 
 def _check_archive(archive: process.ArchiveSettings, place: Place) -> None:
-    """Report a path that is no location, and a key that can be guessed."""
+    """Report a path that is not a location, and a key that can be guessed."""
     try:
         parse_location(archive.path)
     except ArchiveError as error:

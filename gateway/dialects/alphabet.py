@@ -78,7 +78,7 @@ class AlphabetCodec:
 
     @cached_property
     def _other(self) -> re.Pattern[str]:
-        return re.compile(f"[^{self.alphabet}\ud800-\udfff]")  # a surrogate is no character
+        return re.compile(f"[^{self.alphabet}\ud800-\udfff]")  # a surrogate is not a character
 
     @cached_property
     def _token(self) -> re.Pattern[str]:
@@ -100,7 +100,7 @@ class AlphabetCodec:
         return char if found[1] == "x" else f"_{found[0][2:]}"
 
     def _character(self, digits: str) -> str | None:
-        """Return the character that a token has these digits for; None when it is no token."""
+        """Return the character that a token has these digits for; None when it is not a token."""
         code = int(digits, 16)
         if code > maxunicode or digits != f"{code:02X}":
             return None

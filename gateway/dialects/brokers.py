@@ -100,7 +100,7 @@ def with_limits(dialect: Dialect, limits: NameLimits) -> Dialect:
 
     Raises:
         GatewayError: a forbidden character is the separator; a maximum is below 1.
-        SubjectError: a forbidden pattern is no subscription of the dialect.
+        SubjectError: a forbidden pattern is not a subscription of the dialect.
     """
     if dialect.separator in limits.forbidden_characters:
         reason = f"`forbidden_characters` has the separator {dialect.separator!r}; set `levels: 1`"

@@ -301,7 +301,7 @@ def read_texts(saved: Any) -> Sequence[str]:  # noqa: ANN401  # a value of JSON
 
 
 def read_made(saved: Any) -> Sequence[Made]:  # noqa: ANN401  # a value of JSON
-    """Return what a source made. Raises ValueError, TypeError when it is no list of that."""
+    """Return what a source made. Raises ValueError, TypeError when it is not a list of that."""
     return [Made(*read_texts(each)) for each in saved]
 
 

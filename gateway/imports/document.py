@@ -152,7 +152,7 @@ class Document:
 
     @property
     def live_routes(self) -> tuple[RouteEntry, ...]:
-        """The routes that are no comments."""
+        """The routes that are not comments."""
         return tuple(each for each in self.routes if not each.refusal)
 
     def lines(self, status: LineStatus) -> tuple[OmittedLine, ...]:

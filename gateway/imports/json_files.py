@@ -34,7 +34,7 @@ def read_json(file: str, data: bytes) -> list[JsonEntry]:
     """Return the entries of all sections in the order of the file.
 
     Raises:
-        GatewayError: the file is no object of JSON.
+        GatewayError: the file is not an object of JSON.
     """
     try:
         text = data.removeprefix(BOM_UTF8).decode("utf-8")

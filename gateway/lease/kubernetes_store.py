@@ -62,7 +62,7 @@ class ApiServer:
         """Return the server that Kubernetes tells each pod.
 
         Raises:
-            LeaseError: this is no pod.
+            LeaseError: this is not a pod.
         """
         host, port = (os.environ.get(f"KUBERNETES_SERVICE_{each}", "") for each in ("HOST", "PORT"))
         if not host:

@@ -29,7 +29,7 @@ class CutFacts:
     name: str
     condition: str  # completes "a cut is in this class when ..."
     meaning: str  # completes "the messages ..."
-    told: bool = False  # it is no proven outcome: as a gap of a source, the verdict says it
+    told: bool = False  # it is not a proven outcome: as a gap of a source, the verdict says it
     listed: bool = False  # each message has a row of its own
 
 

@@ -16,7 +16,7 @@ from typing import Final
 from gateway.model.copy_proof import PROOF_SIZES
 
 MAX_PROOF: Final = 128  # characters
-# what it changes is no character of a proof
+# what it changes is not a character of a proof
 _DIGITS: Final = bytes(each if each in b"0123456789abcdef." else 48 for each in range(256))
 
 

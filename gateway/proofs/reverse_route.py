@@ -37,7 +37,7 @@ def both_ways(
     `payload_encoding`.
 
     Raises:
-        SubjectError, TranslationError: the template is no pattern, or the pattern no template.
+        SubjectError, TranslationError: the template is not a pattern, or the pattern no template.
         SearchBudgetExceeded: the search for the excluded names became too long.
     """
     target = forward.targets[0]

@@ -23,7 +23,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class NotJsonError(ValueError):
-    """A text is no JSON."""
+    """A text is not JSON."""
 
 
 def _double(text: str) -> float:
@@ -48,7 +48,7 @@ def load_json(
     """Return the value of a JSON text; `parse_int` and `parse_float` read its numbers.
 
     Raises:
-        NotJsonError: it is no JSON.
+        NotJsonError: it is not JSON.
         ValueError: it is past a bound. The text of both errors is a predicate, without the payload.
     """
     try:

@@ -3,7 +3,8 @@
 A field becomes one level: a text that is not empty, or an integer or a boolean as it is written.
 Any other value, and a text that could change the levels of a name, is the dead letter `field`. In
 `payload.set` a field is a value of a document, and may have any text that is not empty. A field is
-*missing* where the message has no such property, or its payload is no JSON object with such a key.
+*missing* where the message has no such property, or its payload is not a JSON object with such
+a key.
 
 Whoever may publish chooses the value, so a name from a field needs `allow` at its endpoint.
 """
@@ -34,7 +35,7 @@ _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class FieldFault:
-    """Why a field of a message is no level: a predicate, without the value."""
+    """Why a field of a message is not a level: a predicate, without the value."""
 
     reason: str
 
@@ -81,7 +82,7 @@ def field_levels(name: str, value: FieldValue, dialect: Dialect | None) -> Level
     Without a `dialect` it is a value in a document, where any text may stand.
 
     Raises:
-        TranslationError: with the rule `field`; it is no level of `dialect`.
+        TranslationError: with the rule `field`; it is not a level of `dialect`.
     """
     if value is None:
         return ()

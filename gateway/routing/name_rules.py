@@ -1,6 +1,6 @@
 """The parts of routes that decide names, as JSON values and back, and the names that they make.
 
-Endpoints' addresses and credentials, header rules, selectors and payload conversions are no part
+Endpoints' addresses and credentials, header rules, selectors and payload conversions are not part
 of them: the rules hold names, patterns, templates and limits, and the access of `BrokerAccess`.
 """
 

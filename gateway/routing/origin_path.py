@@ -103,7 +103,7 @@ class GatewayIdentity:
 def wire_name(text: str, dialect: Dialect) -> str:
     """Return the canonical name of `text`: its levels as they are on the wire, by any dialect.
 
-    The kind of destination is no part of it, and a shortened name stays short.
+    The kind of destination is not part of it, and a shortened name stays short.
     """
     bare = text[len(dialect.find_kind(text)) :]
     try:

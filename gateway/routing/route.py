@@ -124,10 +124,10 @@ class Target:
         return (*self.rules.fields, *picked)
 
     def field_captures(self, values: FieldValues) -> dict[str, tuple[str, ...]]:
-        """Return the fields of a message as captures; those that `values` lacks are no part of it.
+        """Return the fields of a message as captures; those that `values` lacks are not part of it.
 
         Raises:
-            TranslationError: with the rule `field`; one is no level of the target's system, and
+            TranslationError: with the rule `field`; one is not a level of the target's system, and
                 stands in its names or headers.
         """
         dialect = self.renderer.dialect

@@ -52,7 +52,7 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 def unlimited_off_terminal(console: Console) -> Console:
-    """Remove the limit of width of a console that is no terminal: cron and journald have none."""
+    """Remove the limit of width where a console is not a terminal: cron and journald have none."""
     if not console.is_terminal:
         console.width = _UNLIMITED
     return console

@@ -209,7 +209,7 @@ def parse_line(line: str) -> tuple[str, str]:
     """Return name and payload; a name with spaces is a JSON string.
 
     Raises:
-        GatewayError: the name is no JSON string.
+        GatewayError: the name is not a JSON string.
     """
     if not line.startswith('"'):
         name, _, payload = line.partition(" ")

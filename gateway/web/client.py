@@ -111,7 +111,7 @@ def _read_token(path: Path | None) -> str:
 
 
 def _split(url: str) -> SplitResult:
-    with suppress(ValueError):  # an IPv6 address without its brackets, a port that is no number
+    with suppress(ValueError):  # an IPv6 address without its brackets, a port that is not a number
         parts = urlsplit(url)
         if parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0:
             return parts

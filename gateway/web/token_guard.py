@@ -53,7 +53,7 @@ class TokenGuard:
             self._tokens = [each.encode() for each in tokens]
 
     def check(self, authorization: str, peer: PeerConnection) -> Access:
-        """Judge the header `Authorization` of a request; an empty one is no guess."""
+        """Judge the header `Authorization` of a request; an empty one is not a guess."""
         if not self._tokens:
             return Access.ALLOWED
         if not authorization:

@@ -1,4 +1,4 @@
-"""Servers that are no brokers, or break off: sockets on loopback, each connection in a thread."""
+"""Servers that are not brokers, or break off: sockets on loopback, each connection in a thread."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def session_rabbitmq_of_mqtt(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="session")
 def session_rabbitmq_4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitmqServer]:
-    """Run a node of version 4 at least, whose AMQP 1.0 is no plug-in."""
+    """Run a node of version 4 at least, whose AMQP 1.0 is not a plug-in."""
     suite = servers.current()
     servers.required(PROGRAM, suite)
     server = RabbitmqServer(tmp_path_factory.mktemp("rabbitmq-4"), suite=suite)

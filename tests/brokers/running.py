@@ -91,7 +91,7 @@ class Process:
 
 
 def _as_fields(line: str) -> dict[str, object]:
-    """A line of the log; the message of one that is no JSON, as the reason of a refused start."""
+    """A line of the log; the message of one that is not JSON, as the reason of a refused start."""
     try:
         found: dict[str, object] = json.loads(line)
     except ValueError:

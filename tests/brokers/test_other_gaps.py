@@ -88,7 +88,7 @@ def test_a_queue_that_the_broker_lost_is_a_gap_of_a_solace_source(tmp_path: Path
     pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
     with SmfBroker() as broker:
         station = Station(tmp_path, f"kind: solace, url: '{broker.url}'")
-        for _ in range(2):  # a stop is no gap: the queue keeps the messages
+        for _ in range(2):  # a stop is not a gap: the queue keeps the messages
             with station.running():
                 pass
     stopped = now()

@@ -1,6 +1,6 @@
 """Names from fields of the message, and picked fields, at each kind, through a running gateway.
 
-A field that is no level is a dead letter of the rule `field`, beside honest neighbours.
+A field that is not a level is a dead letter of the rule `field`, beside honest neighbours.
 """
 
 from __future__ import annotations

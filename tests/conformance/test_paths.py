@@ -1,6 +1,6 @@
 """The path of a message at each kind of endpoint, through a running gateway.
 
-An echo is cut, with a row for its target. A message that is no copy goes on: one that an
+An echo is cut, with a row for its target. A message that is not a copy goes on: one that an
 application derives from a bridged one, and one whose path somebody made up. A message that too many
 gateways have sent on is a dead letter.
 """

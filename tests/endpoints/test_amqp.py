@@ -86,7 +86,7 @@ def test_numbers_that_are_none_survive_a_relay(rabbitmq_4: Vhost) -> None:
 
 
 def test_clients_of_0_9_1_and_1_0_read_one_another(rabbitmq_4: Vhost) -> None:
-    """The server changes one form into the other: a witness that is no gateway."""
+    """The server changes one form into the other: a witness that is not a gateway."""
     own = endpoint(rabbitmq_4, queue="own")
     other = replace(rabbitmq_4.settings, queue="other")
     properties: dict[str, Value] = {"text": "a", "number": 5, "yes": True, "double": 0.5}

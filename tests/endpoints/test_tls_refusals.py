@@ -1,6 +1,6 @@
 """Certificates that do not fit, and a port that nobody listens at: one error for every kind.
 
-The error names the address, the cause, and what to do; it is no text of a driver alone.
+The error names the address, the cause, and what to do; it is not only a driver's text.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def connect(kind: str, version: ssl.TLSVersion, certificate: Path) -> str | None
     """Return the agreed version, or None."""
     server = Server(certificate, version, GREETING if kind == "nats" else b"")
     sink = make_sink(settings(kind, server.port, certificate))
-    with suppress(GatewayError):  # it is no broker
+    with suppress(GatewayError):  # it is not a broker
         sink.open()
     sink.close()
     assert server.done.wait(PATIENCE)

@@ -389,7 +389,7 @@ def web_requests() -> Parser:
     application = WebApplication(FakeStatus(status()), ("a-token",), mutual_tls=False)
 
     async def answer(request: HttpRequest) -> HttpResponse:
-        if request.path == "/metrics":  # renders all metrics, which is no parsing
+        if request.path == "/metrics":  # renders all metrics, which parses nothing
             return HttpResponse(200, b"")
         return application.answer(request)
 

@@ -81,7 +81,7 @@ def say(*parts: bytes) -> Answer:
     return lambda _asked: parts
 
 
-# The answers of a server with one empty queue, which is no stream.
+# The answers of a server with one empty queue, which is not a stream.
 _HONEST: Final[Mapping[str, Callable[[Any], object]]] = {
     "Connection.StartOk": lambda _: spec.Connection.Tune(2_047, FRAME_MAX, 60),
     "Connection.Open": lambda _: spec.Connection.OpenOk(),

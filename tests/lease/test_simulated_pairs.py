@@ -187,7 +187,7 @@ class Impatient(Lease):
 
 
 class Renewing(Lease):
-    """Broken: an answer extends the lease of an instance that is no holder any more."""
+    """Broken: an answer extends the lease of an instance that is no longer a holder."""
 
     def renewed(self, asked: float, now: float, record: Record) -> None:
         super().renewed(asked, now, replace(record, number=self.number, holder=self.instance))

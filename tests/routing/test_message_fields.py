@@ -181,7 +181,7 @@ def test_header_rules_take_fields_too() -> None:
     headers = delivery.rules.apply(Headers(), 0)
 
     assert headers.properties == {"kind": "order", "site": "hall-m1"}
-    assert delivery.fields == ""  # they are no part of the name
+    assert delivery.fields == ""  # they are not part of the name
     assert made(one, b"").rule == "field"
 
 

@@ -53,7 +53,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes of a journal that are no record; `torn` when no readable record follows them."""
+    """Bytes of a journal that are not a record; `torn` when no readable record follows them."""
 
     offset: int
     size: int
@@ -89,7 +89,7 @@ def is_journal(data: bytes) -> bool:
 
 
 def fault_of(data: bytes) -> str | None:
-    """Return why `data` is no journal that this version reads, as a predicate; None when it is."""
+    """Return why `data` is not a journal of this version, as a predicate; None when it is."""
     if is_journal(data):
         return None
     if data.startswith(MAGIC[:-1]):

@@ -169,7 +169,7 @@ def hide_secrets(configuration: Configuration, log_control: LogControl) -> None:
 def reload(running: Gateway, path: Path, log_control: LogControl, server: WebServer | None) -> None:
     """Load and apply the configuration again; one with errors changes nothing and is logged.
 
-    An error that is no finding is a fault of the gateway; it is logged, and the gateway runs on.
+    An error that is not a finding is a fault of the gateway; it is logged, and the gateway runs on.
     """
     running.reload_refused = RELOAD_REJECTED  # until it is through
     try:

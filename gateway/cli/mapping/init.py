@@ -105,7 +105,7 @@ def _ask(question: str, default: str, option: str) -> str:
     """Return the answer to a question, or `default` for an empty one; ask again for another word.
 
     Raises:
-        GatewayError: standard input is no terminal.
+        GatewayError: standard input is not a terminal.
     """
     if not sys.stdin.isatty():
         raise GatewayError(f"init: no terminal to ask at; give {option}")

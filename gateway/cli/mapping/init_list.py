@@ -15,7 +15,7 @@ from gateway.errors import GatewayError, SubjectError, TranslationError
 from gateway.routing.source_pattern import parse_source
 from gateway.translate.names import Renderer, Translator
 
-MAX_ROUTES: Final = 100  # of one list; a mapping with more is no first one
+MAX_ROUTES: Final = 100  # of one list; a mapping with more is not a first one
 
 
 def names_of_list(path: Path, source: str, target: str) -> list[Names]:

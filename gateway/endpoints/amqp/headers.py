@@ -258,7 +258,7 @@ def _message_id(headers: Headers) -> str | None:
 
 
 def _symbol_text(text: str | None) -> str | None:
-    """Return a content type as a symbol has it: up to a character that is no ASCII."""
+    """Return a content type as a symbol has it: up to a character that is not ASCII."""
     return text and "".join(takewhile(str.isascii, text))
 
 

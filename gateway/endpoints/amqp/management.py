@@ -65,7 +65,7 @@ class Management:
     def request(
         self, method: str, path: str, body: object = None, *, accepts: tuple[int, ...] = ()
     ) -> Answer:
-        """Return the answer to a request; `accepts` are statuses that are no error.
+        """Return the answer to a request; `accepts` are statuses that are not an error.
 
         Raises:
             EndpointError: the server refuses.

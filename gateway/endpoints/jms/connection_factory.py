@@ -166,7 +166,7 @@ def read_properties(settings: JmsSettings) -> dict[str, str]:
     """Return `properties` as names and values.
 
     Raises:
-        EndpointError: an entry is no `name=value`.
+        EndpointError: an entry is not a `name=value`.
     """
     properties: dict[str, str] = {}
     for entry in settings.properties:

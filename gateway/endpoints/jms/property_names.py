@@ -10,7 +10,7 @@ from unicodedata import category
 
 from gateway.model.message import GATEWAY_ID, GATEWAY_TRACE
 
-GATEWAY_PREFIX: Final = "gateway_"  # names of properties for headers that are no field of JMS
+GATEWAY_PREFIX: Final = "gateway_"  # names of properties for headers that are not a field of JMS
 ORIGIN, TIME, SOURCE_ID = (f"{GATEWAY_PREFIX}{name}" for name in ("origin", "time", "source_id"))
 EXPIRY, CONTENT_TYPE = f"{GATEWAY_PREFIX}expiry", f"{GATEWAY_PREFIX}content_type"
 PROOF: Final = f"{GATEWAY_PREFIX}proof"

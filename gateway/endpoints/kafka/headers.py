@@ -1,7 +1,7 @@
 """Headers of a message to headers of Kafka and back.
 
 A header of Kafka is a text with bytes or null, and one text may come again. A property that is a
-text is a header with its UTF-8 bytes, null is null, and bytes that are no UTF-8 are themselves. A
+text is a header with its UTF-8 bytes, null is null, and bytes that are not UTF-8 are themselves. A
 list of such values is a header that comes again. Every other property stands with its type in the
 header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do the fields for
 which Kafka has no place. Time, content type and the proof of a copy have headers of their own.
@@ -165,7 +165,7 @@ def _single(values: list[bytes | None] | None) -> bytes | None:
 
 
 def _text(value: bytes | None) -> str | bytes | None:
-    """Return a value as text; bytes that are no UTF-8 stay bytes."""
+    """Return a value as text; bytes that are not UTF-8 stay bytes."""
     try:
         return None if value is None else value.decode()
     except UnicodeDecodeError:

@@ -14,7 +14,7 @@ _WILDCARDS: Final = {"*": "[^.]*", ">": ".*"}
 def name_of(topic: str, key: bytes | None) -> str:
     """Return the name of a message.
 
-    A key that is no UTF-8 gets surrogates, which no name has: the message is a dead letter.
+    A key that is not UTF-8 gets surrogates, which no name has: the message is a dead letter.
     """
     return topic if key is None else f"{topic}:{key.decode('utf-8', 'surrogateescape')}"
 

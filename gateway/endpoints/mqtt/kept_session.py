@@ -118,7 +118,7 @@ def kept_session(broker_key: str, client_id: str) -> KeptSession:
 
 
 def read_options(saved: Any) -> Mapping[str, int]:  # noqa: ANN401  # a value of JSON
-    """Return the lasting options by filter. Raises ValueError when it is no mapping of numbers."""
+    """Return the lasting options by filter. Raises ValueError when they are not numbers by text."""
     if not isinstance(saved, dict) or not all(isinstance(each, int) for each in saved.values()):
         raise ValueError(f"{saved!r:.40} is no mapping of options")
     return saved

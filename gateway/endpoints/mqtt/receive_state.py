@@ -149,7 +149,7 @@ class ReceiveState(ConnectionOwner):
         return message
 
     def _was_received(self, ack: int, message: Message) -> bool:
-        """Return whether it is a repeat of a settled message; forget ids that are no repeats."""
+        """Return whether it is a repeat of a settled message; forget ids that are not repeats."""
         if ack >> 16 != QOS_2:
             return False
         packet_id = ack & PACKET_ID

@@ -56,7 +56,7 @@ def shake_hands(
 
     Raises:
         NotConnectedError: the server does not answer in time, or refuses for now.
-        EndpointError: the server refuses the log-in, or is no broker of MQTT.
+        EndpointError: the server refuses the log-in, or is not a broker of MQTT.
     """
     wanted = settings.websocket or WebSocketSettings()
     connection = WSConnection(ConnectionType.CLIENT)

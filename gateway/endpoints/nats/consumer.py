@@ -164,7 +164,7 @@ def numbers_of(reply: str) -> tuple[int, ...]:
     `$JS.ACK.[domain.account.]stream.consumer.deliveries.number.delivery.time.pending`
 
     Raises:
-        ValueError: it is no such subject, or a number is beyond those of JetStream.
+        ValueError: it is not such a subject, or a number is beyond those of JetStream.
     """
     parts = reply.split(".")
     at = 4 if len(parts) < 11 else 6  # noqa: PLR2004  # with the domain, eleven tokens or more

@@ -29,7 +29,7 @@ _LAST: Final = bytes((END,))
 
 
 class WholeMessage(NamedTuple):
-    """A delivered message, with the names of the library. A name that is no UTF-8 is bytes."""
+    """A delivered message, with the names of the library. A name that is not UTF-8 is bytes."""
 
     channel: int
     consumer: str

@@ -107,7 +107,7 @@ class RabbitmqConnection:
         return bool(self._amqp.skipping)
 
     def pause(self) -> None:
-        """Read nothing more; the server's silence is no fault then. In the connection's thread."""
+        """Read nothing more; silence is not a fault then. In the connection's thread."""
         self._amqp.pause()
 
     def resume(self, *, skipping: bool = False) -> None:

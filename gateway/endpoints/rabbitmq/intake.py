@@ -306,5 +306,5 @@ def _read_bindings(saved: object) -> Sequence[topology.Binding]:
 
 
 def _read_key(key: str | bytes) -> str:
-    """Return a received routing key; one that is no UTF-8 gets surrogates, which no name has."""
+    """Return a received routing key; one that is not UTF-8 gets surrogates, which no name has."""
     return key if isinstance(key, str) else key.decode("utf-8", "surrogateescape")

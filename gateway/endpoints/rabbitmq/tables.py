@@ -111,7 +111,7 @@ class TableReader:
         return found
 
     def short(self) -> str | bytes:
-        """Return a short string; bytes where it is no UTF-8."""
+        """Return a short string; bytes where it is not UTF-8."""
         return _text_or_bytes(self.take(self.take(1)[0]))
 
     def table(self, depth: int = 0) -> dict[str, Value]:

@@ -28,7 +28,7 @@ def find_exchange(connection: RabbitmqConnection, *, binds: bool = False) -> boo
     Return whether it was there.
 
     Raises:
-        EndpointError: there is none; or one to bind a queue to is no topic exchange.
+        EndpointError: there is none; or one to bind a queue to is not a topic exchange.
     """
     settings = connection.settings
     name = settings.exchange

@@ -20,7 +20,7 @@ from gateway.endpoints.source_memory import SourceMemory
 class KnownQueues:
     """The types of the queues of one source. Mutable: owned by the connection's thread."""
 
-    others: set[str] = field(default_factory=set)  # that are no streams
+    others: set[str] = field(default_factory=set)  # that are not streams
     doubted: set[str] = field(default_factory=set)  # of them; asked again, for an offset came
     made: bool = False  # the own queue, since the last connection that was opened
 

@@ -64,7 +64,7 @@ _REJECTION_RULES: Final = {  # refusals of one message
     "PARAM_NULL_PTR": LIBRARY,
     "INSUFFICIENT_SPACE": LIBRARY,
 }
-_NO_ANSWER: Final = frozenset(  # errors that are no answer of the broker
+_NO_ANSWER: Final = frozenset(  # errors that are not an answer of the broker
     {"", "OK", "COMMUNICATION_ERROR", "KEEP_ALIVE_FAILURE", "PROTOCOL_ERROR", "TIMEOUT"}
 )
 _NO_ROOM: Final = frozenset({"SPOOL_OVER_QUOTA", "LOW_PRIORITY_MSG_CONGESTION", "QUEUE_SHUTDOWN"})

@@ -228,7 +228,7 @@ class SolaceIntake:
             self._wanted.counts["undecoded"] += 1
             error = decoding_error(message)
             log.warning("%s: a message cannot be read: %s", self._settings.name, error)
-        # the application message id is no identity: senders may use one for many messages
+        # the application message id is not an identity: senders may use one for many messages
         return ReceivedMessage(message, message_id, identity=identity)
 
     def _answer(

@@ -177,7 +177,7 @@ def _properties(sent: Mapping[str, Value], own: Mapping[str, Value]) -> Mapping[
 
 
 def _read_time(value: Value, unit: int) -> int | None:
-    """Return `value` times `unit`, in microseconds; None for 0 and for a value that is no time."""
+    """Return `value` times `unit`, in microseconds; None for 0, and where it is not a time."""
     if not isinstance(value, int) or isinstance(value, bool) or not value:
         return None
     return value * unit if value * unit in _ARCHIVE_TIMES else None

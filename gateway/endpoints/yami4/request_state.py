@@ -221,7 +221,7 @@ class RequestState:
             packets = self._connection.read(0)
             now = time.monotonic()
             answered = self._settle_answered(packets) if packets is not None else None
-            # A sink gets nothing but answers: others than ours are no sign that ours is under way.
+            # A sink gets nothing but answers: others' are not a sign that ours is under way.
             self._check_overdue(now, None if packets and not answered else answered)
             self._ask_if_due()
         except EndpointError as error:

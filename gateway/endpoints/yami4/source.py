@@ -25,7 +25,7 @@ def open_source(
     """Return a closed source.
 
     Raises:
-        EndpointError: the patterns are no list.
+        EndpointError: the patterns are not a list.
     """
     del instance  # the broker keeps no state of its clients
     patterns = ",".join(subscription.pattern for subscription in subscriptions)

@@ -125,7 +125,7 @@ def import_ems(files: Sequence[tuple[str, bytes]], site: str = "") -> Document:
     """Import files of a server and scripts of its administration.
 
     Raises:
-        GatewayError: a file is none of them, or is no JSON.
+        GatewayError: a file is none of them, or is not JSON.
     """
     read = _Read()
     for name, data in files:

@@ -67,7 +67,7 @@ def import_rabbitmq(file: str, data: bytes, site: str = "") -> Document:
     """Import the shovels of a file that `rabbitmqctl export_definitions` or the API wrote.
 
     Raises:
-        GatewayError: the file is no object of JSON.
+        GatewayError: the file is not an object of JSON.
     """
     found = read_json(file, data)
     omitted: list[OmittedLine] = [*_others(found)]

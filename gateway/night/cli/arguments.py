@@ -33,7 +33,7 @@ def named_storage(archive: str, failed: str = "cannot be read") -> Iterator[Stor
     """Yield the storage of an archive; the block reads it, and prints nothing.
 
     Raises:
-        ArchiveError: it is no folder, or cannot be reached; `failed` says what was not done.
+        ArchiveError: it is not a folder, or cannot be reached; `failed` says what was not done.
     """
     from gateway.archive.storage import open_storage  # noqa: PLC0415  # loads PyArrow
 
@@ -59,7 +59,7 @@ def written_location(archive: str) -> ArchiveLocation:
     """Return the location of an archive to which a gateway has written.
 
     Raises:
-        ArchiveError: it is no such one, or cannot be reached.
+        ArchiveError: it is not such an archive, or cannot be reached.
     """
     with named_storage(archive) as storage:
         check_written(archive, storage)
@@ -70,7 +70,7 @@ def parse_date(text: str | None) -> date | None:
     """Return the date of an option; None without one.
 
     Raises:
-        ArchiveError: it is no date.
+        ArchiveError: it is not a date.
     """
     try:
         return None if text is None else date.fromisoformat(text)

@@ -98,7 +98,7 @@ def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
     """Return the folder of the journals; None when it is out of reach.
 
     Raises:
-        ArchiveError: the buffer is no folder.
+        ArchiveError: the buffer is not a folder.
     """
     if buffer is None:
         return None if location.url else location.local

@@ -179,7 +179,7 @@ def prove_cycles(
     With `shortcuts`, no cycle around shorter ones over the same names is sought.
 
     The gateway drops a message that comes straight back through the `inverse` of its route, by
-    its origin path; such a pair is no cycle. The first of several flows that differ
+    its origin path; such a pair is not a cycle. The first of several flows that differ
     only in the names of their routes represents all; flows for which `apart` differs are distinct.
     """
     distinct = _distinct_flows(flows, apart)

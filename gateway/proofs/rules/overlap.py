@@ -96,7 +96,7 @@ MAX_FINDINGS_PER_RULE = 3  # of one route; `more` says that there are others
 def prove_overlaps(flows: Sequence[Flow], *, only_errors: bool = False) -> Iterator[RouteFinding]:
     """Yield messages that arrive twice, and names of different routes or targets that collide.
 
-    `only_errors` omits names of different targets: that they collide is no error.
+    `only_errors` omits names of different targets: that they collide is not an error.
     """
     pairs = _Pairs(flows)
     by_brokers: defaultdict[tuple[str, str], OverlapIndex[Flow]] = defaultdict(OverlapIndex)

@@ -113,7 +113,7 @@ class _FlowPair:
 
     @property
     def has_functions(self) -> bool:
-        """Whether a flow has a lossy function; then the lack of an example is no proof."""
+        """Whether a flow has a lossy function; then the lack of an example is not a proof."""
         return bool(self.one.lossy_calls or self.other.lossy_calls)
 
     def copies(self) -> Translated | None:

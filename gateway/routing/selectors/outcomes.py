@@ -114,7 +114,7 @@ def _possible(node: Node, fields: Fields) -> Possible:
             return fields(name)
         case Signed() | Arithmetic():
             numeric = all(Kind.NUMBER in _possible(each, fields).kinds for each in children(node))
-            # NULL also for a division by zero, or where an operand is no number
+            # NULL also for a division by zero, or where an operand is not a number
             return Possible(frozenset({Kind.NUMBER, Kind.NULL} if numeric else {Kind.NULL}))
         case _:
             raise TypeError(f"{type(node).__name__} is no value")

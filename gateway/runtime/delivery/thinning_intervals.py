@@ -216,7 +216,7 @@ class NameIntervals:
         """Take held copies whose intervals have ended, and begin these again; and spares that go.
 
         They are of at most so many names, and have at most `size` bytes on disk, but at least one.
-        `both`: the copy before each is sent as well, and is no spare.
+        `both`: the copy before each is sent as well, and is not a spare.
         """
         taken: list[tuple[str, HeldCopy]] = []
         for name in list(self._ready)[:most]:

@@ -3,7 +3,7 @@
 Told: when the sink there is connected, and with each change. The state is that of one endpoint,
 which is connected when its source and its sink are. After a crash, or a loss of the sink's
 connection, the broker tells the will: not connected. At a stop the sink tells that
-itself. A message of this kind is no copy: it has no row, and no route counts it.
+itself. A message of this kind is not a copy: it has no row, and no route counts it.
 """
 
 from __future__ import annotations

@@ -260,7 +260,7 @@ class Spool:
     def delete_held(self, numbers: Sequence[int], then: Durable) -> None:
         """Delete held rows, which have their outcome; `then` is called when they are gone.
 
-        A spare that is left is no spare any more.
+        A spare that is left is no longer a spare.
         """
         self._delete(numbers, then, (_KEEP_SPARE, _END_HOLD, _DELETE, _DELETE_ROUTES))
 
@@ -327,7 +327,7 @@ class Spool:
 
 
 def stranded(database: SpoolDatabase, targets: Container[str]) -> tuple[tuple[str, int], ...]:
-    """Return the endpoints that are no target now, with their messages on disk.
+    """Return the endpoints that are not a target now, with their messages on disk.
 
     They stay there until a route sends to an endpoint of that name again.
     """

@@ -167,7 +167,7 @@ class AmqpDecoder:
         """Return the frames that these bytes complete; the end of a log-in is the last one.
 
         Raises:
-            WireError: the bytes are no AMQP 1.0, or a frame is longer than agreed.
+            WireError: the bytes are not AMQP 1.0, or a frame is longer than agreed.
         """
         data, at = self._buffer + data if self._buffer else data, 0
         frames: list[Frame] = []

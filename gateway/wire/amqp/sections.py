@@ -42,7 +42,7 @@ def find_parts(data: bytes) -> MessageParts:
     """Return the sections; the last one may end beyond `data`, which was cut off.
 
     Raises:
-        WireError: it is no message.
+        WireError: it is not a message.
     """
     at, last, head_end = 0, 0, -1
     body: list[SectionPlace] = []

@@ -78,8 +78,8 @@ class FrameDecoder:
     A protocol error ends the stream: `feed` returns the messages before it and leaves the error in
     `fault`, or raises it when there were none. Frames numbered 0 or INT_MIN are dropped, as no
     whole message contains them. With `skip_large`, a message of several frames that exceeds its
-    limit is no error: its body is a `DroppedPayload`, of which nothing is kept as it comes. It is
-    skipped and counted in `skipped` if its header does not come before the rest.
+    limit is not an error: its body is a `DroppedPayload`, of which nothing is kept as it comes. It
+    is skipped and counted in `skipped` if its header does not come before the rest.
     Mutable: used by one thread at a time.
     """
 

@@ -53,7 +53,7 @@ BELOW_AND_ITSELF = {
     "rabbitmq",
     "amqp",
     "kafka",
-}  # their pattern for all below a level has it, too
+}  # their pattern for all below a level also has it
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=map("-".join, PAIRS))

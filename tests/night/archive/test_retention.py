@@ -44,7 +44,7 @@ def noon(day: date) -> int:
 
 
 def filled(root: Path, today: date = TODAY) -> None:
-    """Rows and seals of five days, one of them without its rows, and folders that are no days."""
+    """Rows and seals of five days, one of them without its rows, and folders that are not days."""
     for number in range(5):
         table, _ = to_table([delivered([1], time=noon(today - number * DAY), gateway="edge")])
         list(write_rows(LocalStorage(root), table, f"edge-{number}-000000", 0, 1))

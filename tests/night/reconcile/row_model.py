@@ -215,7 +215,7 @@ def _is_altered(copy: Copy, rows: list[Row]) -> bool:
 
 
 def _is_marked(rows: list[Row]) -> bool:
-    """At most one first attempt of several; a replay is marked, and a dead letter is no retry."""
+    """At most one first attempt of several; a replay is marked, a dead letter is not a retry."""
     own = [row for row in _of(rows, "delivered") if not row["replayed"]]
     if not own:
         return True

@@ -216,7 +216,7 @@ class Judge:
     def _acknowledged(
         self, world: World, findings: Sequence[Finding], shown: Sequence[Finding]
     ) -> None:
-        """All findings are shown, and exactly those that somebody acknowledged are no errors."""
+        """All findings are shown, and exactly those that somebody acknowledged are not errors."""
         for finding, each in zip(findings, shown, strict=True):
             known = finding in world.acknowledged
             if known and (each.weight is Weight.ERROR or "(acknowledged: known)" not in each.text):

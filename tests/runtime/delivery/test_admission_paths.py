@@ -45,7 +45,7 @@ FIRST, LAST = "f" * 32, "e" * 32
 WORK = US.mark(BrokerName("work"), "b/1", find_dialect("mqtt"))
 HERE = US.mark(BrokerName("here"), "a/1", find_dialect("mqtt"))  # the name is back where it was
 OF_EARLIER_RUN = SettledBatch()
-ROUND = (OTHERS.entry("x"),)  # a path that is no reason to cut
+ROUND = (OTHERS.entry("x"),)  # a path that is not a reason to cut
 
 
 @dataclass(frozen=True)

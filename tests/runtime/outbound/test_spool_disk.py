@@ -171,7 +171,7 @@ def test_a_source_waits_while_the_oldest_copy_cannot_be_read(
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
-    """SQLite puts the damaged name, which is no UTF-8, into the text of its error."""
+    """SQLite puts the damaged name, which is not UTF-8, into the text of its error."""
     with spool_rig(tmp_path) as rig:
         rig.deliver("a")
         until(lambda: len(rig.settled) == 1)

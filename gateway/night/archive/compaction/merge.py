@@ -173,7 +173,7 @@ def _read(storage: Storage, each: MergeInput) -> tuple[pa.Table, bool]:
     """Return the rows of an input, and whether they are too dense to be merged.
 
     Raises:
-        _InputError: it is absent, differs from its seal, or is no segment of this schema.
+        _InputError: it is absent, differs from its seal, or is not a segment of this schema.
     """
     data = storage.read(Path(each.path))
     if data is None:

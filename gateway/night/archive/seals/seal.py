@@ -137,7 +137,7 @@ def from_json(data: bytes) -> AnySeal:
     """Parse a seal; its `mac` is not checked.
 
     Raises:
-        ValueError: `data` is no seal, or no seal of this version; the text is a predicate.
+        ValueError: `data` is not a seal, or no seal of this version; the text is a predicate.
     """
     document = document_of(data, SignedStatement.VERSION)
     seal: AnySeal = parse(MergeSeal if document.get("kind") == _MERGED else Seal, document)

@@ -100,7 +100,7 @@ def convert(
     `.damaged`.
 
     Raises:
-        ArchiveError: the file is no journal of this version; it is renamed to `.damaged`.
+        ArchiveError: the file is not a journal of this version; it is renamed to `.damaged`.
         OSError: the segments cannot be written; the journal stays.
     """
     file = claim_journal(journal)

@@ -107,7 +107,7 @@ def open_parquet(source: pa.NativeFile, *, pre_buffer: bool = False) -> Iterator
     """Read the Parquet file `source`, and close it at the end.
 
     Raises:
-        ArrowException: it is damaged, is no Parquet file, or takes more memory than it may.
+        ArrowException: it is damaged, is not a Parquet file, or takes more memory than it may.
     """
     with source:
         reader = ParquetReader(source, pre_buffer=pre_buffer)

@@ -88,7 +88,7 @@ def _pairs(values: Sequence[Cell], kind: pa.DataType) -> Sequence[object]:
     """Return the values as Arrow takes them: a map as a list of pairs.
 
     Raises:
-        TypeError: a value is no map, for some of which Arrow ends the process.
+        TypeError: a value is not a map, for some of which Arrow ends the process.
     """
     if not pa.types.is_map(kind):
         return values

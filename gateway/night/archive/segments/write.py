@@ -35,7 +35,7 @@ from gateway.night.archive.segments.sets import blocks_of
 VERSION_KEY: Final = b"gateway.schema"  # in the metadata of a Parquet file
 JOURNAL_KEY: Final = b"gateway.journal"  # stem of the journal, or name of the merge
 
-_LONGEST_GAP: Final = 400  # days; an earlier begin is no time of a gateway
+_LONGEST_GAP: Final = 400  # days; an earlier begin is not a time of a gateway
 
 
 def write_rows(

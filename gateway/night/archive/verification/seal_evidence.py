@@ -111,7 +111,7 @@ class EvidenceReader:
         """Return the seals of `day` and of the date before, and those that continue these.
 
         That are the last one before and the next ones of each writer that wrote later, or by its
-        head may have: a stop is no end of a chain that goes on.
+        head may have: a stop is not the end of a chain that goes on.
 
         Raises:
             OSError: the archive cannot be read.

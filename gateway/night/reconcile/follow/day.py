@@ -49,7 +49,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 _MAX_LINES: Final = 20  # printed for a batch
 _MAX_BATCH_FOLDERS: Final = 60  # of the minutes of a date; then one batch replaces them all
-_WITHDRAWN: Final = {"class": "withdrawn"}  # the copy is no exception any more
+_WITHDRAWN: Final = {"class": "withdrawn"}  # the copy is no longer an exception
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def _parsed(line: bytes) -> Row:
     """Return digest, levels and time of a line.
 
     Raises:
-        ValueError, KeyError, TypeError: the line is no such object.
+        ValueError, KeyError, TypeError: the line is not such an object.
     """
     entry: Any = json.loads(line)
     digest, noted = parse(str, entry["digest"]), entry.get("time")

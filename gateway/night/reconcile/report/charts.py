@@ -124,7 +124,7 @@ def bars(chart: Chart) -> Chart:
     top = _top(highest)
     ticks = {0.0: "0"}
     if highest:
-        if top > 1 or highest < 1:  # half a message is no tick
+        if top > 1 or highest < 1:  # half a message is not a tick
             ticks[0.5] = chart.unit(top / 2)
         ticks[1.0] = chart.unit(top)
     base = [0.0] * HOURS

@@ -52,7 +52,7 @@ def from_json(text: str | bytes) -> Report:
     """Return the report in the text of a `summary.json`.
 
     Raises:
-        ReconcileError: it is no JSON, has another version, or lacks a key.
+        ReconcileError: it is not JSON, has another version, or lacks a key.
     """
     try:
         content = document_of(text, VERSION)
