@@ -18,6 +18,8 @@ from typing import (
     overload,
 )
 
+from gateway.untyped import Untyped
+
 T = TypeVar("T")
 
 # "state": made when absent; "file" and "folder": must exist; "jars": a file or a pattern of files.
@@ -71,7 +73,7 @@ def setting(doc: str, default: T, **facts: Unpack[SettingFacts]) -> T: ...
 @overload
 def setting(
     doc: str, *, default_factory: Callable[[], Any] = ..., **facts: Unpack[SettingFacts]
-) -> Any: ...  # noqa: ANN401  # without a default, the annotation of the field holds
+) -> Untyped: ...
 
 
 def setting(
@@ -124,7 +126,7 @@ def choice(doc: str, default: str, *others: str) -> str:
     return setting(doc, default, choices=(default, *others))
 
 
-def optional(doc: str, **facts: Unpack[SettingFacts]) -> Any:  # noqa: ANN401  # as the field says
+def optional(doc: str, **facts: Unpack[SettingFacts]) -> Untyped:
     """Declare a setting whose default is None."""
     return setting(doc, None, **facts)
 

@@ -18,6 +18,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Protocol, Self, get_args, get_origin, get_type_hints
 
+from gateway.untyped import Untyped
+
 
 class Hash(Protocol):
     """A running SHA-256 or HMAC-SHA256."""
@@ -134,7 +136,7 @@ class StoredDigest:
     size: int
 
 
-def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN401  # any dataclass
+def parse(kind: object, value: object, name: str = "content") -> Untyped:
     """Return the JSON `value` as an object of the type `kind`: a dataclass or a part of one.
 
     Raises:
@@ -153,7 +155,7 @@ def parse(kind: Any, value: object, name: str = "content") -> Any:  # noqa: ANN4
     return _parse_scalar(kind, value, name)
 
 
-def _parse_scalar(kind: Any, value: object, name: str) -> object:  # noqa: ANN401
+def _parse_scalar(kind: object, value: object, name: str) -> object:
     with suppress(ValueError):
         if isinstance(value, str) and isinstance(kind, type) and issubclass(kind, StrEnum):
             return kind(value)
@@ -164,7 +166,7 @@ def _parse_scalar(kind: Any, value: object, name: str) -> object:  # noqa: ANN40
     return value
 
 
-def _parse_members(kind: Any, value: Mapping[str, object], name: str) -> Any:  # noqa: ANN401
+def _parse_members(kind: Untyped, value: Mapping[str, object], name: str) -> Untyped:
     types = _types_of(kind)
     if types.keys() != value.keys():
         raise ValueError(f"lacks or adds {min(types.keys() ^ value.keys())!r} in {name!r}")

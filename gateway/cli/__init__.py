@@ -16,13 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from traceback import format_exc
-from typing import Any, Final
+from typing import Final
 
 import gateway
 from gateway.cli.parsers import CommandParser, Commands, add_modules
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.registry import PluginWarning
 from gateway.terminal.text import print_line, visible_lines
+from gateway.untyped import Untyped
 
 _UNIX_ONLY = ("fcntl", "resource")  # modules of Python that Windows does not have
 _NOT_HERE = (
@@ -134,8 +135,8 @@ def _faults_of_packages_shown() -> Iterator[None]:
     def show(
         message: Warning | str,
         category: type[Warning],
-        *where: Any,  # noqa: ANN401  # Python's own arguments
-        **more: Any,  # noqa: ANN401
+        *where: Untyped,
+        **more: Untyped,
     ) -> None:
         if category is PluginWarning:
             print(visible_lines(f"gateway: warning: {message}"), file=sys.stderr)

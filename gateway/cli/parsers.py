@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 from gateway.errors import nearest
+from gateway.untyped import Untyped
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction["CommandParser"]  # noqa: SLF001  # no public name
@@ -59,7 +60,7 @@ class CommandParser(argparse.ArgumentParser):
         form: str,
         text: str,
         default: object = None,
-        **more: Any,  # noqa: ANN401  # argparse's own keywords
+        **more: Untyped,
     ) -> None:
         """Add an argument, such as `FILE`, `--size MB` or the switch `--json`.
 

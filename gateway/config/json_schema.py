@@ -15,6 +15,7 @@ from gateway.config.schema import LISTS, NAME_PATTERN, SECTIONS, CommonEndpointS
 from gateway.config.value_reader import MAX_FLOAT
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.setting import fields_by_key, is_required, type_hints
+from gateway.untyped import Untyped
 
 WHOLE_NAME = f"^{NAME_PATTERN}$"
 REFERENCE_PATTERN = r"\$\{(env|file):[^}]*\}"
@@ -93,7 +94,7 @@ def _of(kind: type) -> Schema:
     return schema
 
 
-def _field(field: Field[Any], hint: Any) -> Schema:  # noqa: ANN401  # the type that a field declares
+def _field(field: Field[Untyped], hint: object) -> Schema:
     schema = _value(hint, field.metadata)
     if doc := field.metadata.get("doc"):
         schema["description"] = doc
@@ -102,7 +103,7 @@ def _field(field: Field[Any], hint: Any) -> Schema:  # noqa: ANN401  # the type 
     return schema
 
 
-def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR0911  # as in `ConfigReader`
+def _value(hint: object, meta: Mapping[str, Untyped]) -> Schema:  # noqa: PLR0911  # as in `ConfigReader`
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         inner = [each for each in get_args(hint) if each is not type(None)]
@@ -124,7 +125,7 @@ def _value(hint: Any, meta: Mapping[str, Any]) -> Schema:  # noqa: ANN401, PLR09
     return _scalar(hint, meta)
 
 
-def _scalar(kind: type, meta: Mapping[str, Any]) -> Schema:
+def _scalar(kind: object, meta: Mapping[str, Any]) -> Schema:
     if meta.get("choices"):
         words = meta["choices"]
         read = [yaml.safe_load(word) for word in words if isinstance(word, str)]

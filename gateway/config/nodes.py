@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import yaml
 
 from gateway.errors import ConfigError, FindingExample, first_line, quoted
+from gateway.untyped import Untyped
 
 KeyPath: TypeAlias = tuple[str | int, ...]  # keys and list positions from the root to a value
 
@@ -219,7 +220,7 @@ def _syntax_error(path: str, error: Exception) -> ConfigError:
     return SourceLocation(path, 1, 1).error("syntax", f"not YAML: {first_line(error)}")
 
 
-def _at_mark(path: str, mark: Any) -> SourceLocation:  # noqa: ANN401  # of either parser
+def _at_mark(path: str, mark: Untyped) -> SourceLocation:
     if mark is None:
         return SourceLocation(path, 1, 1)
     return SourceLocation(path, mark.line + 1, mark.column + 1)  # it counts from 0

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 from zlib import crc32
 
+from gateway.untyped import Untyped
+
 MAX_SECRET: Final = 1 << 20  # bytes; a larger or endless file is not a secret
 REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
 REFERENCE_HINT: Final = "write ${env:NAME} or ${file:/path}"
@@ -129,7 +131,7 @@ def placeholder_setting(text: str, written: str, meta: Mapping[str, Any]) -> str
     return f"{scheme}s{mark}{text}:{FIRST_PORT}" if mark else text
 
 
-def placeholder_value(kind: Any, meta: Mapping[str, Any]) -> Any:  # noqa: ANN401  # of the type `kind`
+def placeholder_value(kind: object, meta: Mapping[str, Untyped]) -> Untyped:
     """Return a legal value of a setting that is not free text; None when it is."""
     if get_origin(kind) not in {None, Literal}:
         return None  # a list or an optional value: its inner type decides

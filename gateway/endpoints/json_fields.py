@@ -16,6 +16,7 @@ from gateway.endpoints.header_fields import read_fields
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import PROPERTY
 from gateway.model.message import Headers, Value
+from gateway.untyped import Untyped
 
 
 def write_json(
@@ -49,7 +50,7 @@ def read_json(text: str | bytes, names: Collection[str]) -> dict[str, Any]:
         return {}
 
 
-def _encode(value: Value, system: str) -> Any:  # noqa: ANN401  # what json takes
+def _encode(value: Value, system: str) -> Untyped:
     match value:
         case bytes():
             return {"base64": b64encode(value).decode()}
@@ -62,7 +63,7 @@ def _encode(value: Value, system: str) -> Any:  # noqa: ANN401  # what json take
     raise TranslationError(system, "", PROPERTY, f"no form for a {type(value).__name__}")
 
 
-def _decode(found: dict[str, Any]) -> Any:  # noqa: ANN401  # what json gives
+def _decode(found: dict[str, Untyped]) -> Untyped:
     if found.keys() == {"base64"} and isinstance(found["base64"], str):
         return b64decode(found["base64"])
     return found

@@ -22,6 +22,7 @@ from time import monotonic
 from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from gateway.endpoints.made import Made
+from gateway.untyped import Untyped
 
 T = TypeVar("T")
 Facts: TypeAlias = Mapping[str, Any]  # values of JSON
@@ -95,7 +96,7 @@ class SourceMemory:
                     self._store.say_damaged(self._role, error)
                 return None
 
-    def put(self, fact: str, value: Any) -> None:  # noqa: ANN401  # a value of JSON
+    def put(self, fact: str, value: Untyped) -> None:
         """Keep a fact; it is durable when this returns, as far as the store can make it so."""
         with self._lock:
             facts = self._loaded()
@@ -279,32 +280,32 @@ class KeepsMemory(Protocol):
         """The memory of this source; always the same object."""
 
 
-def read_count(saved: Any) -> int:  # noqa: ANN401  # a value of JSON
+def read_count(saved: Untyped) -> int:
     """Return a number of messages, or of one. Raises ValueError when it is none."""
     if not isinstance(saved, int) or not -1 <= saved < MAX_NUMBER:
         raise ValueError(f"{saved!r:.40} is no number of messages")
     return saved
 
 
-def read_text(saved: Any) -> str:  # noqa: ANN401  # a value of JSON
+def read_text(saved: Untyped) -> str:
     """Return a text. Raises ValueError when it is none."""
     if not isinstance(saved, str):
         raise ValueError(f"{saved!r:.40} is no text")  # noqa: TRY004  # damage, as all of it
     return saved
 
 
-def read_texts(saved: Any) -> Sequence[str]:  # noqa: ANN401  # a value of JSON
+def read_texts(saved: Untyped) -> Sequence[str]:
     """Return a list of texts. Raises ValueError when it is none."""
     if not isinstance(saved, list) or not all(isinstance(each, str) for each in saved):
         raise ValueError(f"{saved!r:.40} is no list of texts")
     return saved
 
 
-def read_made(saved: Any) -> Sequence[Made]:  # noqa: ANN401  # a value of JSON
+def read_made(saved: Untyped) -> Sequence[Made]:
     """Return what a source made. Raises ValueError, TypeError when it is not a list of that."""
     return [Made(*read_texts(each)) for each in saved]
 
 
-def _read_position(saved: Any) -> tuple[str, int, int]:  # noqa: ANN401  # a value of JSON
+def _read_position(saved: Untyped) -> tuple[str, int, int]:
     proof, settled, reach = saved
     return str(proof), read_count(settled), read_count(reach)

@@ -12,13 +12,14 @@ import ssl
 from collections.abc import Sequence
 from hashlib import sha256
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from gateway.endpoints.proxy import connect_through
 from gateway.endpoints.settings.base import EndpointSettings, Server, TlsSettings
 from gateway.endpoints.settings.proxy import ProxySettings
 from gateway.errors import EndpointError, NotConnectedError, first_line
 from gateway.setting import current
+from gateway.untyped import Untyped
 
 PROBE_TIMEOUT: Final = 2.0  # seconds
 REFUSAL_TIMEOUT: Final = 0.5  # seconds after a handshake for a refusal of the certificate (TLS 1.3)
@@ -209,7 +210,7 @@ def _agreed(encrypted: ssl.SSLSocket) -> str:
     return encrypted.selected_alpn_protocol() or ""
 
 
-def _shown(name: Any) -> str:  # noqa: ANN401  # of `getpeercert`: tuples of pairs
+def _shown(name: Untyped) -> str:
     return ", ".join(f"{key}={value}" for part in name for key, value in part)
 
 

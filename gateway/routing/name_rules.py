@@ -28,6 +28,7 @@ from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import parse_template
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
 from gateway.translate.shorten import ShortNames
+from gateway.untyped import Untyped
 
 Json: TypeAlias = Mapping[str, Any]
 
@@ -228,5 +229,5 @@ def _derived(rules: Sequence[Json]) -> SourcePattern:
     return SourcePattern("", "", patterns, None, ())
 
 
-def _frozen(value: Any) -> Any:  # noqa: ANN401  # a JSON value
+def _frozen(value: Untyped) -> Untyped:
     return tuple(value) if isinstance(value, list) else value

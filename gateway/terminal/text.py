@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
+
+from gateway.untyped import Untyped
 
 MAX_TEXT: Final = 300  # characters of a foreign text that are shown
 
@@ -42,7 +44,7 @@ def visible_lines(text: str, indent: str = "") -> str:
     return "\n".join(indent + visible(line) for line in text.split("\n"))
 
 
-def visible_values(value: Any) -> Any:  # noqa: ANN401  # JSON in, the same JSON out
+def visible_values(value: Untyped) -> Untyped:
     """Return a JSON value with each text in it made visible, the keys of objects included."""
     match value:
         case str():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from gateway.archive.journal.records import (
     MAGIC,
@@ -23,6 +23,7 @@ from gateway.archive.journal.records import (
 from gateway.archive.layout import MAX_TIME, JournalName, parse_journal_name
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term, parse
 from gateway.errors import ArchiveError
+from gateway.untyped import Untyped
 
 _HEAD: Final = "head"
 _TRAILER: Final = "trailer"
@@ -126,7 +127,7 @@ def _is_valid(time: object) -> TypeGuard[int]:
     return type(time) is int and 0 <= time < MAX_TIME
 
 
-def _parsed(kind: Any, value: object) -> Any:  # noqa: ANN401  # Head or Trailer
+def _parsed(kind: Untyped, value: object) -> Untyped:
     with suppress(ValueError):
         return parse(kind, value)
     return None

@@ -20,6 +20,7 @@ import msgpack
 
 from gateway.archive.schema import COLUMNS
 from gateway.errors import ArchiveError
+from gateway.untyped import Untyped
 
 Cell: TypeAlias = "str | bytes | int | bool | Sequence[str] | Mapping[str, str] | None"
 
@@ -198,7 +199,7 @@ def _next_record(data: bytes, offset: int, budget: int) -> tuple[int | None, int
     return None, budget
 
 
-def _unpack(data: bytes, body: slice) -> Any:  # noqa: ANN401  # a list, or a mapping
+def _unpack(data: bytes, body: slice) -> Untyped:
     try:
         return msgpack.unpackb(memoryview(data)[body])
     except (ValueError, TypeError, msgpack.UnpackException) as error:

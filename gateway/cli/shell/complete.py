@@ -21,6 +21,7 @@ from argcomplete.completers import FilesCompleter
 from gateway.archive.layout import days
 from gateway.cli import COMMANDS, all_commands, make_parser, root_parser
 from gateway.cli.parsers import PATHS
+from gateway.untyped import Untyped
 
 Complete: TypeAlias = Callable[..., list[str]]  # takes prefix, parser and parsed_args
 
@@ -48,7 +49,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     return parser
 
 
-def values(*, action: argparse.Action, **facts: Any) -> list[str]:  # noqa: ANN401  # argcomplete's own
+def values(*, action: argparse.Action, **facts: Untyped) -> list[str]:
     """Complete the value of an argument without choices; no number, address or other name."""
     find = VALUES.get(str(action.metavar or action.dest))
     return find(**facts) if find else []

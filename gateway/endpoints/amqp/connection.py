@@ -23,6 +23,7 @@ from gateway.endpoints.sockets import NonBlockingSocket
 from gateway.endpoints.source_shell import not_open
 from gateway.endpoints.tls import client_context, connect_error, joined
 from gateway.errors import EndpointError, NotConnectedError, WireError, first_line
+from gateway.untyped import Untyped
 from gateway.wire.amqp import frames
 from gateway.wire.amqp.frames import Frame, encode_frame, error_text
 from gateway.wire.amqp.session import Session
@@ -88,7 +89,7 @@ class AmqpConnection:
         """Run `work` after some seconds; in the connection's thread."""
         heapq.heappush(self._later, (monotonic() + seconds, next(self._order), work))
 
-    def ask(self, request: Callable[[Future[Any]], object]) -> Any:  # noqa: ANN401  # any answer
+    def ask(self, request: Callable[[Future[Untyped]], object]) -> Untyped:
         """Call `request` in the connection's thread, and return what its future gets.
 
         One thread asks at a time.
@@ -293,7 +294,7 @@ class AmqpConnection:
                 os.write(self._wake_write, b"\0")
 
 
-def answer(future: Future[Any], found: Any) -> None:  # noqa: ANN401  # any answer
+def answer(future: Future[Untyped], found: Untyped) -> None:
     if not future.done():
         future.set_result(found)
 

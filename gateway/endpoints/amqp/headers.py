@@ -20,6 +20,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import DeliveryMode, Headers, Value, identity_of
 from gateway.model.proof_text import cut_proof, is_shared, read_proof
+from gateway.untyped import Untyped
 from gateway.wire.amqp import sections, values
 from gateway.wire.amqp.sections import MessageHead
 
@@ -273,7 +274,7 @@ def _hidden(found: Value) -> Mapping[str, Value]:
     return value if isinstance(value, dict) else {PROPERTIES: found}
 
 
-def _plain_value(value: Any) -> Value:  # noqa: ANN401  # a value of AMQP
+def _plain_value(value: Untyped) -> Value:
     """Return a value without descriptors, whose keys are texts."""
     if isinstance(value, values.Described):
         return _plain_value(value.value)

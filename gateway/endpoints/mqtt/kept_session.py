@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from gateway.model.limited_cache import ENTRY_OVERHEAD
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message
+from gateway.untyped import Untyped
 from gateway.wire.mqtt.topic_filters import any_selects, inner_filter
 
 # bytes of the topics of remembered retained messages; a further one is marked when it comes again
@@ -117,7 +118,7 @@ def kept_session(broker_key: str, client_id: str) -> KeptSession:
     return _sessions.setdefault((broker_key, client_id), KeptSession())
 
 
-def read_options(saved: Any) -> Mapping[str, int]:  # noqa: ANN401  # a value of JSON
+def read_options(saved: Untyped) -> Mapping[str, int]:
     """Return the lasting options by filter. Raises ValueError when they are not numbers by text."""
     if not isinstance(saved, dict) or not all(isinstance(each, int) for each in saved.values()):
         raise ValueError(f"{saved!r:.40} is no mapping of options")

@@ -17,6 +17,7 @@ from gateway.endpoints.settings.nats import MAX_MESSAGE
 from gateway.endpoints.tls import EXPECTS_TLS, WITHOUT_TLS
 from gateway.errors import first_line
 from gateway.model.message import DroppedPayload
+from gateway.untyped import Untyped
 
 # The library's errors at what no server of NATS sends.
 MALFORMED: Final = (
@@ -94,11 +95,11 @@ class GatewayClient(Client):
         """Bytes of the longest payload that a subscription keeps."""
         return self._limits.get(sid, MAX_MESSAGE)
 
-    def limit(self, subscription: Any, most: int) -> None:  # noqa: ANN401  # the library's
+    def limit(self, subscription: Untyped, most: int) -> None:
         """Keep no payload of a subscription that has more bytes than `most`."""
         self._limits[subscription._id] = most  # noqa: SLF001
 
-    async def log_in(self, url: str, public_nkey: str | None = None, **options: Any) -> None:  # noqa: ANN401
+    async def log_in(self, url: str, public_nkey: str | None = None, **options: Untyped) -> None:
         """Connect; the library itself reads NKeys only from files, and hangs at some of them."""
         self._public_nkey = public_nkey
         if "signature_cb" in options:
@@ -115,7 +116,7 @@ class GatewayClient(Client):
         timeout: float = 10,  # noqa: ASYNC109
         old_style: bool = False,
         headers: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Untyped:
         """Return the answer; the library does not name a question that has none."""
         try:
             return await super().request(subject, payload, timeout, old_style, headers)
@@ -132,7 +133,7 @@ class GatewayClient(Client):
         except TimeoutError as error:
             raise TimeoutError(f"no answer to a PING within {timeout:g} s") from error
 
-    async def _send_ping(self, future: Any = None) -> None:  # noqa: ANN401  # the library's
+    async def _send_ping(self, future: Untyped = None) -> None:
         """Ask, and wait for no room; in the library a server that reads nothing is never silent."""
         self._pongs.append(future or asyncio.get_running_loop().create_future())
         if self._transport:
@@ -153,7 +154,7 @@ class GatewayClient(Client):
         context: SSLContext = super().ssl_context
         return context
 
-    def _connect_command(self) -> Any:  # noqa: ANN401  # the library's
+    def _connect_command(self) -> Untyped:
         most = self.max_payload
         if type(most) is not int or not 0 < most <= MAX_ANNOUNCED:
             raise NatsError(f"the server announces {most!r:.40} bytes for `max_payload`")
@@ -165,14 +166,14 @@ class GatewayClient(Client):
         """End the connection; the library forgets what was wrong with the protocol."""
         await super()._process_op_err(self.fault or error)
 
-    async def _process_headers(self, headers: bytes | None) -> Any:  # noqa: ANN401  # as above
+    async def _process_headers(self, headers: bytes | None) -> Untyped:
         with suppress(IndexError, ValueError):
             return await super()._process_headers(headers)
         return None
 
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
-    ) -> Any:  # noqa: ANN401  # the library's message
+    ) -> Untyped:
         full, self.dropped = self.dropped or len(data), 0
         return self.msg_class(
             subject=subject.decode(errors="surrogateescape"),

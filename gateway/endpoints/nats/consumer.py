@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, RetentionPolicy
 from nats.js.errors import NotFoundError
@@ -16,6 +16,7 @@ from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import SourceMemory
 from gateway.errors import EndpointError
+from gateway.untyped import Untyped
 
 NAK: Final = b"-NAK"
 KEEPS_UNREAD: Final = "keeps unread"  # a fact: the stream keeps what its consumers have not read
@@ -115,7 +116,7 @@ async def look_again(connection: NatsConnection, consumer: Consumer) -> Consumer
     return _read(consumer.stream, consumer.name, held, info)
 
 
-def _read(stream: str, name: str, held: Any, info: Any) -> Consumer:  # noqa: ANN401  # the library's
+def _read(stream: str, name: str, held: Untyped, info: Untyped) -> Consumer:
     only = info.config.filter_subject
     return Consumer(
         stream=stream,
@@ -174,7 +175,7 @@ def numbers_of(reply: str) -> tuple[int, ...]:
     return found
 
 
-def checked(number: Any) -> int:  # noqa: ANN401  # the server's
+def checked(number: Untyped) -> int:
     """Return a number of the server. Raises ValueError, TypeError when it is none of JetStream."""
     found = int(number)
     if not 0 <= found < MAX_NUMBER:

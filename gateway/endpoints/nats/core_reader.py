@@ -15,6 +15,7 @@ from gateway.endpoints.nats.subjects import selects
 from gateway.endpoints.receipts import ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.model.message import Message
+from gateway.untyped import Untyped
 
 
 class CoreReader:
@@ -53,7 +54,7 @@ class CoreReader:
         await asyncio.gather(*(each.drain() for each in self._live))
         self.queue.end()
 
-    async def _take(self, earlier: Sequence[str], message: Any) -> None:  # noqa: ANN401  # the driver's
+    async def _take(self, earlier: Sequence[str], message: Untyped) -> None:
         if any(selects(each, message.subject) for each in earlier):
             return
         if self.queue.full:

@@ -16,7 +16,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.nats.connection import NatsConnection
@@ -36,6 +36,7 @@ from gateway.endpoints.receipts import OVERHEAD, ReceivedMessage
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import Position, SourceMemory
 from gateway.model.message import Message
+from gateway.untyped import Untyped
 
 ACK, PROGRESS = b"+ACK", b"+WPI"
 AHEAD: Final = 10_000  # messages that may be received before the memory of them is written again
@@ -162,7 +163,7 @@ class JetStreamReader:
         if sync:
             await client.request(settled[-1].receipt, ACK, self._settings.answer_timeout)
 
-    async def _take(self, message: Any) -> None:  # noqa: ANN401  # the driver's
+    async def _take(self, message: Untyped) -> None:
         if message.subject == self._inbox:
             self._read_status(message.headers or {})
             return
@@ -199,7 +200,7 @@ class JetStreamReader:
             return "the server sends messages that nobody asked for"
         return ""
 
-    def _arrival(self, message: Any, again: int, number: int, nanoseconds: int) -> NatsMessage:  # noqa: ANN401  # the driver's
+    def _arrival(self, message: Untyped, again: int, number: int, nanoseconds: int) -> NatsMessage:
         was_seen = self._position.received(number)
         missing = number - self._last_message - 1
         if again == 1 and missing > 0 and self._consumer.is_exact:

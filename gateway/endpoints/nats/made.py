@@ -11,6 +11,7 @@ from gateway.endpoints.made import ABSENT, Held, Made
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.nats.consumer import checked
 from gateway.endpoints.settings.nats import NatsSettings
+from gateway.untyped import Untyped
 
 T = TypeVar("T")
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 def count_held(settings: NatsSettings, made: Made) -> Held:
     """Count what was not delivered, and what was and has no answer."""
 
-    async def count(jetstream: Any) -> Held:  # noqa: ANN401  # the library's
+    async def count(jetstream: Untyped) -> Held:
         try:
             info = await jetstream.consumer_info(made.within, made.name)
         except NotFoundError:
@@ -31,7 +32,7 @@ def count_held(settings: NatsSettings, made: Made) -> Held:
 def end_made(settings: NatsSettings, made: Made) -> None:
     """Delete the consumer; its stream stays."""
 
-    async def delete(jetstream: Any) -> None:  # noqa: ANN401  # the library's
+    async def delete(jetstream: Untyped) -> None:
         try:
             await jetstream.delete_consumer(made.within, made.name)
         except NotFoundError:

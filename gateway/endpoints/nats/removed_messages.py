@@ -8,11 +8,12 @@ loss may be none: the removed messages may all have had other subjects.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.nats.consumer import Consumer
 from gateway.endpoints.source_memory import SourceMemory, read_count
+from gateway.untyped import Untyped
 
 REMOVED: Final = (
     "the stream's limits, or a purge, removed messages of which some may not have been read"
@@ -38,6 +39,6 @@ class RemovedMessages:
         self._memory.put(fact, [found.made, read])
 
 
-def _read_place(saved: Any) -> tuple[str, int]:  # noqa: ANN401  # a value of JSON
+def _read_place(saved: Untyped) -> tuple[str, int]:
     made, number = saved
     return str(made), read_count(number)

@@ -33,6 +33,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
 from gateway.model.message import Message, identity_of
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEATED, Outcome, Settlement, rejected
+from gateway.untyped import Untyped
 
 _SERVER_FAULT: Final = 500  # and above: the stream is full or away, or the server has a fault
 _OF_THE_MOMENT: Final = {  # server/errors.json: refusals below 500 that pass with the moment
@@ -214,7 +215,7 @@ class NatsSink:
         connection: NatsConnection,
         window: SendWindow[_Outgoing],
         accepted: list[int],
-        message: Any,  # noqa: ANN401  # the driver's
+        message: Untyped,
     ) -> None:
         """Settle by an answer; what is `accepted` is settled once all answers are read."""
         name, _, token = message.subject.rpartition(".")[2].partition("-")

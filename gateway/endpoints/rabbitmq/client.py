@@ -34,6 +34,7 @@ from gateway.endpoints.rabbitmq.blocks import (
 )
 from gateway.endpoints.settings.rabbitmq import MAX_BODY
 from gateway.errors import first_line
+from gateway.untyped import Untyped
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class _PatientChecker(HeartbeatChecker):  # type: ignore[misc]  # pika has no ty
 class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no types
     """Does not decode properties: a strange header of one message would end the connection."""
 
-    def __init__(self, parameters: pika.Parameters, max_body: int, **options: Any) -> None:  # noqa: ANN401  # the driver's
+    def __init__(self, parameters: pika.Parameters, max_body: int, **options: Untyped) -> None:
         self.max_body = max_body
         self.fault: ServerFaultError | None = None
         self.paused = False  # nothing is read
@@ -97,7 +98,7 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
 
     def confirm(
         self,
-        channel: Any,  # noqa: ANN401  # the driver's
+        channel: Untyped,
         taken: Callable[[list[Confirm]], object],
         callback: Callable[[Any], object],
     ) -> None:
@@ -105,7 +106,7 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
         self._confirmed[channel.channel_number] = taken
         channel.confirm_delivery(lambda _frame: None, callback)
 
-    def publish(self, channel: Any, messages: Iterable[tuple[bytes, bytes, bytes]]) -> None:  # noqa: ANN401  # the driver's
+    def publish(self, channel: Untyped, messages: Iterable[tuple[bytes, bytes, bytes]]) -> None:
         """Send messages: method, properties and body of each.
 
         Raises:
@@ -116,7 +117,7 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
         number, longest = channel.channel_number, self._body_max_length
         self._output_marshaled_frames(write_messages(number, messages, longest))
 
-    def _proto_connection_made(self, transport: Any) -> None:  # noqa: ANN401  # the driver's
+    def _proto_connection_made(self, transport: Untyped) -> None:
         transport._MAX_RECV_BYTES = BLOCK  # noqa: SLF001  # else 4 KiB
         super()._proto_connection_made(transport)
 
@@ -212,7 +213,7 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
         assembler = self._channels[channel]._content_assembler  # noqa: SLF001  # the driver's
         return assembler._method_frame is not None  # noqa: SLF001
 
-    def _begin(self, channel: int, content: bytes) -> Any:  # noqa: ANN401  # the driver's
+    def _begin(self, channel: int, content: bytes) -> Untyped:
         """Return the header of a message; a frame without effect where its body is too long."""
         _, _, size = _CONTENT.unpack_from(content)
         if channel in self._arriving or not self._awaits_content(channel):
@@ -228,7 +229,7 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
             self._arriving[channel] = _Arriving(size, BytesIO())
         return Header(channel, size, Properties(encoded))
 
-    def _continue(self, channel: int, fragment: memoryview) -> Any:  # noqa: ANN401  # the driver's
+    def _continue(self, channel: int, fragment: memoryview) -> Untyped:
         """Return the whole body with its last frame; before that a frame without effect."""
         body = self._arriving.get(channel)
         if body is None or not 0 < len(fragment) <= body.left:
@@ -241,7 +242,7 @@ class AmqpClient(pika.SelectConnection):  # type: ignore[misc]  # pika has no ty
         del self._arriving[channel]
         return body.instead or Body(channel, body.buffer.getvalue())
 
-    def _on_connection_tune(self, method_frame: Any) -> None:  # noqa: ANN401  # the driver's
+    def _on_connection_tune(self, method_frame: Untyped) -> None:
         if 0 < (most := method_frame.method.frame_max) < MIN_FRAME:
             raise _fault(f"{most} bytes as the largest frame")
         super()._on_connection_tune(method_frame)

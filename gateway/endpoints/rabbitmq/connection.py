@@ -23,6 +23,7 @@ from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
 from gateway.endpoints.tls import client_context, connect_error, joined
 from gateway.errors import EndpointError, NotConnectedError, first_line
 from gateway.setting import current
+from gateway.untyped import Untyped
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ class RabbitmqConnection:
         self._amqp.skipping |= skipping
         self._amqp.resume()
 
-    def open_channel(self, prefetch: int = 0) -> Any:  # noqa: ANN401  # the driver's
+    def open_channel(self, prefetch: int = 0) -> Untyped:
         """Return another channel, with a limit for consumers if any. Raises as `ask` does."""
         channel = self.ask(lambda callback: self._amqp.channel(on_open_callback=callback))
         if prefetch:
@@ -148,8 +149,8 @@ class RabbitmqConnection:
     def ask(
         self,
         work: Callable[..., object],
-        channel: Any = None,  # noqa: ANN401  # the driver's
-    ) -> Any:  # noqa: ANN401
+        channel: Untyped = None,
+    ) -> Untyped:
         """Send a request and return the answer; one thread asks at a time.
 
         `work` gets the function to call with the answer as `callback`, as the methods of pika do.
@@ -168,7 +169,7 @@ class RabbitmqConnection:
 
         return self._await(request)
 
-    def _await(self, request: Callable[[Future[Any]], object]) -> Any:  # noqa: ANN401
+    def _await(self, request: Callable[[Future[Untyped]], object]) -> Untyped:
         """Call `request` in the connection's thread, and return what its future gets."""
         future: Future[Any] = Future()
         self._asked = future
@@ -301,7 +302,7 @@ class RabbitmqConnection:
         found.client_properties = {"connection_name": settings.name}
         return found
 
-    def _block(self, _connection: object, frame: Any) -> None:  # noqa: ANN401  # the driver's
+    def _block(self, _connection: object, frame: Untyped) -> None:
         self.blocked = True
         if monotonic() < self._quiet_until:
             return
@@ -323,7 +324,7 @@ class RabbitmqConnection:
         _answer(self._closed, None)
 
 
-def _answer(future: Future[Any], answer: Any) -> None:  # noqa: ANN401
+def _answer(future: Future[Untyped], answer: Untyped) -> None:
     if not future.done():
         future.set_result(answer)
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
@@ -29,6 +29,7 @@ from gateway.endpoints.source_memory import Position, read_texts
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import NotConnectedError, SubscriptionRefusedError, first_line
 from gateway.model.message import DroppedPayload, Message, Value
+from gateway.untyped import Untyped
 
 NO_BINDINGS: Final[Sequence[topology.Binding]] = ()
 BIND_INTERVAL: Final = 30.0  # seconds; no server tells that a binding is gone
@@ -118,7 +119,7 @@ class RabbitmqIntake:
     def _bind_again(self, connection: RabbitmqConnection) -> None:
         """Look for the exchange, and bind again what somebody may have unbound."""
 
-        def opened(channel: Any) -> None:  # noqa: ANN401  # the driver's
+        def opened(channel: Untyped) -> None:
             channel.exchange_declare(self._settings.exchange, passive=True)
             for exchange, pattern in self._wanted.bindings:
                 channel.queue_bind(self._wanted.own, exchange, pattern)
@@ -176,8 +177,8 @@ class RabbitmqIntake:
         address: str,
         place: StreamPlace | None,
         _channel: object,
-        method: Any,  # noqa: ANN401
-        properties: Any,  # noqa: ANN401
+        method: Untyped,
+        properties: Untyped,
         payload: bytes,
     ) -> None:
         if (fault := self._find_fault(method.delivery_tag)) and not connection.is_over:

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from pika.exceptions import AMQPError, ChannelClosedByBroker
 
@@ -37,6 +37,7 @@ from gateway.model.memory_size import text_size
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, Settlement, rejected
 from gateway.terminal.units import counted
+from gateway.untyped import Untyped
 
 log = logging.getLogger(__name__)
 
@@ -205,8 +206,8 @@ class RabbitmqSink:
         connection: RabbitmqConnection,
         window: SendWindow[_Outgoing],
         _channel: object,
-        method: Any,  # noqa: ANN401
-        properties: Any,  # noqa: ANN401
+        method: Untyped,
+        properties: Untyped,
         payload: bytes,
     ) -> None:
         """Note that no queue has the message; its confirm follows.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from functools import partial
 from secrets import token_hex
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 from gateway.endpoints.continuity import Continuity
@@ -23,6 +23,7 @@ from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET
 from gateway.endpoints.rabbitmq.topology import count_messages
 from gateway.endpoints.source_memory import ALL_THERE, Position
 from gateway.model.message import Payload
+from gateway.untyped import Untyped
 
 DROPPED: Final = "the stream's retention removed messages before they were read"
 MADE_AGAIN: Final = "the stream was made again, or lost its end: the last message read is not in it"
@@ -55,7 +56,7 @@ class StreamPlace:
         """Whether messages that are there are not read, since `start` says so."""
         return self.is_new and self._begin != FIRST
 
-    def attach(self, connection: RabbitmqConnection, take: Any, continuity: Continuity) -> None:  # noqa: ANN401  # of the driver
+    def attach(self, connection: RabbitmqConnection, take: Untyped, continuity: Continuity) -> None:
         """Consume from the last settled message on, or from the first one of another stream.
 
         Raises as `RabbitmqConnection.ask` does.
@@ -101,7 +102,7 @@ class StreamPlace:
         checksum = crc32(payload) if isinstance(payload, bytes) else 0  # AMQP has no others
         self._position.settle(offset, f"{self._token} {checksum}")
 
-    def _consume(self, connection: RabbitmqConnection, take: Any, start: str | int) -> str:  # noqa: ANN401  # of the driver
+    def _consume(self, connection: RabbitmqConnection, take: Untyped, start: str | int) -> str:
         channel = connection.channel
         arguments = {STREAM_OFFSET: start}
         consume = partial(channel.basic_consume, self._queue, take, arguments=arguments)

@@ -12,6 +12,7 @@ from pika.exceptions import ChannelClosedByBroker
 from gateway.endpoints.rabbitmq.connection import NOT_FOUND, RabbitmqConnection, refusal
 from gateway.endpoints.rabbitmq.headers import STREAM_OFFSET
 from gateway.errors import EndpointError
+from gateway.untyped import Untyped
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +156,7 @@ def _attempt(
     return None
 
 
-def close_channel(connection: RabbitmqConnection, channel: Any) -> None:  # noqa: ANN401  # the driver's
+def close_channel(connection: RabbitmqConnection, channel: Untyped) -> None:
     """Close a channel that `open_channel` returned."""
 
     def close(callback: Callable[[Any], None]) -> None:

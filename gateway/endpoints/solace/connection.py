@@ -30,6 +30,7 @@ from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.error_codes import connect_error
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
 from gateway.setting import current
+from gateway.untyped import Untyped
 
 log = logging.getLogger(__name__)
 
@@ -92,20 +93,20 @@ class SolaceConnection(
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def on_service_interrupted(self, event: Any) -> None:  # noqa: ANN401
+    def on_service_interrupted(self, event: Untyped) -> None:
         self.end(NotConnectedError(f"{self.name}: connection lost: {event.get_cause()}"))
 
-    def on_reconnecting(self, event: Any) -> None:  # noqa: ANN401
+    def on_reconnecting(self, event: Untyped) -> None:
         del event
         self.on_interrupted()
         self.interrupted = True
 
-    def on_reconnected(self, service_event: Any) -> None:  # noqa: ANN401
+    def on_reconnected(self, service_event: Untyped) -> None:
         del service_event
         self.interrupted = False
         self.on_restored()
 
-    def on_termination(self, event: Any) -> None:  # noqa: ANN401
+    def on_termination(self, event: Untyped) -> None:
         """End the connection when the broker unbinds the flow of a receiver from its queue."""
         self.end(NotConnectedError(f"{self.name}: the broker ended the flow: {event.cause}"))
 
@@ -166,7 +167,7 @@ class SolaceConnection(
         return self._folder
 
 
-def _authentication(settings: SolaceSettings) -> Any:  # noqa: ANN401  # the driver's strategy
+def _authentication(settings: SolaceSettings) -> Untyped:
     if settings.token_file is not None:
         try:
             token = Path(settings.token_file).read_text(encoding="utf-8").strip()
@@ -180,7 +181,7 @@ def _authentication(settings: SolaceSettings) -> Any:  # noqa: ANN401  # the dri
     return None
 
 
-def detach_finalizers(receiver: Any) -> None:  # noqa: ANN401  # the driver's receiver
+def detach_finalizers(receiver: Untyped) -> None:
     """Detach the finalizers of a closed receiver.
 
     They refer to the object whose end they await, so that each would keep 90 KB for ever.
@@ -189,7 +190,7 @@ def detach_finalizers(receiver: Any) -> None:  # noqa: ANN401  # the driver's re
         each.detach()
 
 
-def _finalize(messaging: Any) -> None:  # noqa: ANN401  # a service
+def _finalize(messaging: Untyped) -> None:
     """Run the finalizers of a service, which would otherwise keep it alive.
 
     After a refused or lost connection `disconnect` leaves a thread and 24 KB behind.

@@ -37,6 +37,7 @@ from gateway.endpoints.solace.wanted import WantedTopics
 from gateway.endpoints.source_shell import not_open
 from gateway.errors import EndpointError, GatewayError, NotConnectedError, SubscriptionRefusedError
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from gateway.untyped import Untyped
 from gateway.wire.smf.received_message import has_discard_flag
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class SolaceIntake:
     def _end_after_answer(
         self,
         connection: SolaceConnection,
-        receiver: Any,  # noqa: ANN401  # the driver's
+        receiver: Untyped,
     ) -> None:
         """Ask the broker, and mark the library's queue behind what it sent before its answer."""
         # the library has ended the receiver or its queue: nothing comes
@@ -143,7 +144,7 @@ class SolaceIntake:
                 raise failure from error
             raise SubscriptionRefusedError(str(failure)) from error
 
-    def _remove(self, receiver: Any, patterns: Sequence[str]) -> None:  # noqa: ANN401
+    def _remove(self, receiver: Untyped, patterns: Sequence[str]) -> None:
         """Remove subscriptions from the queue; what cannot be removed is tried again next time."""
         left: list[str] = []
         for topic in _topics(patterns):
@@ -171,7 +172,7 @@ class SolaceIntake:
             self._continuity.report_loss(reason, since=self._silent_since)
             self._silent_since = 0
 
-    def _make_guaranteed(self, connection: SolaceConnection) -> Any:  # noqa: ANN401  # the driver's receiver
+    def _make_guaranteed(self, connection: SolaceConnection) -> Untyped:
         settings, exclusive = self._settings, self._settings.exclusive_queue
         builder = connection.service.create_persistent_message_receiver_builder()
         builder = builder.with_required_message_outcome_support(Required.FAILED)
@@ -189,14 +190,14 @@ class SolaceIntake:
         set_receive_window(receiver, settings.receive_window)
         return receiver
 
-    def _make_direct(self, connection: SolaceConnection) -> Any:  # noqa: ANN401
+    def _make_direct(self, connection: SolaceConnection) -> Untyped:
         builder = connection.service.create_direct_message_receiver_builder()
         builder = builder.with_subscriptions(_topics(self._wanted.patterns))
         builder = builder.on_back_pressure_drop_latest(self._settings.direct_buffer)
         share = self._settings.share
         return builder.build(ShareName.of(share) if share else None)
 
-    def _put_guaranteed(self, message: Any) -> None:  # noqa: ANN401
+    def _put_guaranteed(self, message: Untyped) -> None:
         native = self._native
         frame, message_id = native.read(message), native.read_id(message)
         group_id = native.read_group_id(message)
@@ -207,7 +208,7 @@ class SolaceIntake:
         identity = f"smf {group_id.hex() or message_id}"
         self.queue.put_when_room([self._decode(frame, message_id, identity, now())])
 
-    def _put_direct(self, message: Any) -> None:  # noqa: ANN401
+    def _put_direct(self, message: Untyped) -> None:
         frame = self._native.read(message)
         dropped = message.get_message_discard_notification().has_internal_discard_indication()
         self._native.release(message)
@@ -255,7 +256,7 @@ class _ArrivalHandler(MessageHandler):  # type: ignore[misc]  # the driver has n
     def __init__(self, put: Callable[[Any], None], connection: SolaceConnection) -> None:
         self._put, self._connection = put, connection
 
-    def on_message(self, message: Any) -> None:  # noqa: ANN401
+    def on_message(self, message: Untyped) -> None:
         if isinstance(message, EndOfIntake):
             message.end()
             return

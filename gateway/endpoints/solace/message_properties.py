@@ -20,6 +20,7 @@ from gateway.model.dead_letter_rule import (
     PRIORITY,
 )
 from gateway.model.message import DeliveryMode, Headers, Value
+from gateway.untyped import Untyped
 
 _INTEGERS: Final = range(-(2**63), 2**64)
 _PRIORITIES: Final = range(256)
@@ -171,7 +172,7 @@ def _check_name(name: str, what: str) -> str:
     return check_text(name, f"name in {what}")
 
 
-def _convert(value: Value, what: str) -> Any:  # noqa: ANN401  # what the driver takes
+def _convert(value: Value, what: str) -> Untyped:
     match value:
         case str():
             return check_text(value, f"text in {what}")

@@ -24,6 +24,7 @@ from gateway.model.dead_letter_rule import LIBRARY
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import DeliveryMode, Headers, Message, Payload
+from gateway.untyped import Untyped
 
 _MAX_PREPARED: Final = 256
 _MAX_REMEMBERED_HEADERS: Final = 8 << 20  # bytes
@@ -42,7 +43,7 @@ class SolaceMessageWriter:
     Mutable: owned by the sending thread; it keeps prepared messages.
     """
 
-    def __init__(self, builder: Any, native: NativeLibrary, settings: SolaceSettings) -> None:  # noqa: ANN401  # the driver's
+    def __init__(self, builder: Untyped, native: NativeLibrary, settings: SolaceSettings) -> None:
         self._builder, self._native = builder, native
         self._partition_level, self._guaranteed = settings.partition_level, settings.guaranteed
         self._prepared: dict[tuple[Hashable, str, bool], Any] = {}  # by `prepared_key`
@@ -133,7 +134,7 @@ class SolaceMessageWriter:
         self._pointers.add(cache_key, (headers, pointer), headers_size(headers))
         return pointer
 
-    def _prepared_for(self, headers: Headers, key: str, *, is_text: bool) -> Any:  # noqa: ANN401
+    def _prepared_for(self, headers: Headers, key: str, *, is_text: bool) -> Untyped:
         """Return the message for these headers; most headers of a route have equal content."""
         cache_key = (fields.prepared_key(headers), key, is_text)
         prepared = self._prepared.get(cache_key)
@@ -159,7 +160,7 @@ class SolaceMessageWriter:
 
     def _build(
         self, content: _Content, headers: Headers, key: str, extra: Mapping[str, str] = NO_EXTRA
-    ) -> Any:  # noqa: ANN401
+    ) -> Untyped:
         properties = {**fields.build_properties(headers, key, now), **extra}
         try:
             built = self._builder.build(content, properties)

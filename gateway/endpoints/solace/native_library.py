@@ -11,12 +11,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import solace
 
 from gateway.errors import EndpointError
 from gateway.model.outcome import Outcome
+from gateway.untyped import Untyped
 
 _OK: Final = 0
 _TOPIC: Final = 0  # type of a destination
@@ -107,19 +108,19 @@ class NativeLibrary:
         self._properties_cell = ctypes.byref(self._properties)
         self._group_cell = ctypes.create_string_buffer(_GROUP_ID_SIZE)
 
-    def read(self, message: Any) -> bytes:  # noqa: ANN401  # the driver's message
+    def read(self, message: Untyped) -> bytes:
         """Return the bytes of a received message; b"" if the library does not have them."""
         if self._frame(message.solace_message.msg_p, *self._cells) != _OK:
             return b""
         return ctypes.string_at(self._start.value or 0, self._size.value)
 
-    def read_id(self, message: Any) -> int:  # noqa: ANN401
+    def read_id(self, message: Untyped) -> int:
         """Return the id by which a received message is settled; 0 for a direct message."""
         if self._id(message.solace_message.msg_p, self._number_cell) != _OK:
             return 0
         return self._number.value
 
-    def read_group_id(self, message: Any) -> bytes:  # noqa: ANN401
+    def read_group_id(self, message: Untyped) -> bytes:
         """Return the id of the broker's spool and of the message there; b"" from a direct message.
 
         An old broker does not say the former: then it is also b"".
@@ -128,7 +129,7 @@ class NativeLibrary:
         known = self._group_id(pointer, self._group_cell, _GROUP_ID_SIZE) == _OK
         return self._group_cell.raw if known else b""
 
-    def release(self, message: Any) -> None:  # noqa: ANN401
+    def release(self, message: Untyped) -> None:
         """Free a message of the driver, which must not be used afterwards.
 
         The driver stores its methods in it, a reference cycle that only a collection would free.
@@ -231,7 +232,7 @@ class NativeLibrary:
         return f"{text} ({(subcode or b'').decode('ascii', 'replace')})"
 
 
-def _queue_properties(name: str, **more: str) -> Any:  # noqa: ANN401  # an array of C
+def _queue_properties(name: str, **more: str) -> Untyped:
     """Return the properties of a durable queue: keys and values in turn, and an end."""
     facts = {"ENDPOINT_ID": "2", "ENDPOINT_NAME": name, "ENDPOINT_DURABLE": "1", **more}
     texts = [text.encode() for pair in facts.items() for text in pair]
@@ -243,7 +244,7 @@ def native_topic(name: str) -> NativeTopic:
     return NativeTopic(_TOPIC, name.encode())
 
 
-def message_pointer(message: Any) -> Pointer:  # noqa: ANN401  # the driver's message
+def message_pointer(message: Untyped) -> Pointer:
     """Return the handle for the setters; it is valid as long as `message` lives."""
     pointer: Pointer = message.solace_message.msg_p
     return pointer
@@ -254,7 +255,7 @@ def unsupported_library(reason: str) -> EndpointError:
     return EndpointError(f"solace: {text}; 1.9 to 1.11 are known to work")
 
 
-def _function(name: str, *arguments: Any, result: Any = _INT) -> Any:  # noqa: ANN401
+def _function(name: str, *arguments: Untyped, result: Untyped = _INT) -> Untyped:
     """Return a separate function object: the driver sets other types on its own."""
     try:
         found = solace.CORE_LIB[f"solClient_{name}"]

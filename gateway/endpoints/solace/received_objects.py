@@ -7,7 +7,7 @@ that it cannot read raises there: the message is never delivered, never settled 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from solace.messaging.config._sol_constants import SOLCLIENT_FLOW_PROP_WINDOWSIZE
 from solace.messaging.core._core_api_utility import prepare_array
@@ -15,6 +15,7 @@ from solace.messaging.receiver._impl import _message_receiver, _persistent_messa
 from solace.messaging.receiver._impl._inbound_message import _InboundMessage
 
 from gateway.endpoints.solace.native_library import unsupported_library
+from gateway.untyped import Untyped
 
 _RECEIVER_MODULES: Final = (_message_receiver, _persistent_message_receiver)
 _CLASS_NAME: Final = "_InboundMessage"
@@ -57,7 +58,7 @@ class EndOfIntake(DiscardMark):
 class ReceivedObject(_InboundMessage):  # type: ignore[misc]  # the driver has no types
     """A received message of which only the C library's message and the discard mark are used."""
 
-    def __init__(self, solace_message: Any) -> None:  # noqa: ANN401
+    def __init__(self, solace_message: Untyped) -> None:
         self._solace_message = solace_message
         self._discard_mark = DiscardMark()
 
@@ -77,7 +78,7 @@ def install() -> None:
         setattr(module, _CLASS_NAME, ReceivedObject)
 
 
-def set_receive_window(receiver: Any, messages: int) -> None:  # noqa: ANN401
+def set_receive_window(receiver: Untyped, messages: int) -> None:
     """Let the broker send at most `messages` beyond those that the library has acknowledged.
 
     The library's builder has no such property; the receiver is not started.

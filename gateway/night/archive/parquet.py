@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gateway.archive.schema import COLUMNS
+from gateway.untyped import Untyped
 
 SETS_KEY: Final = b"gateway.sets"  # in the metadata of a segment: where its id sets lie
 PAIRS_KEY: Final = b"gateway.pairs"  # the name pairs, which are not kept when they are too many
@@ -49,7 +50,7 @@ def encoded(table: pa.Table) -> pa.Buffer:
     return file.getvalue()
 
 
-def row_group_writer(schema: pa.Schema, file: Any) -> pq.ParquetWriter:  # noqa: ANN401  # as above
+def row_group_writer(schema: pa.Schema, file: Untyped) -> pq.ParquetWriter:
     """Return a writer of row groups with the archive's encodings; the caller closes it."""
     return pq.ParquetWriter(file, schema, **_options(schema.names))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from heapq import nlargest
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from gateway.archive.layout import is_instance, journals
 from gateway.archive.routes import routes_files
@@ -20,6 +20,7 @@ from gateway.cli.parsers import ARCHIVE, CommandParser
 from gateway.errors import ArchiveError
 from gateway.night.cli.arguments import check_written, named_location, named_storage, parse_date
 from gateway.terminal.text import shortened
+from gateway.untyped import Untyped
 
 _HEADLINE: Final = ("time", "gateway", "route", "leg", "target")  # shown in the first line of a row
 _HEXADECIMAL: Final = ("id", "trace", "hash")
@@ -103,7 +104,7 @@ def _lines(values: Mapping[str, str]) -> Iterator[str]:
             yield f"  {name:{width}}  {value}"
 
 
-def _shown(name: str, value: Any) -> Any:  # noqa: ANN401  # a cell of any column
+def _shown(name: str, value: Untyped) -> Untyped:
     """Return a value that JSON has: a payload with escapes, a list as one text."""
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S.%f} UTC"

@@ -24,6 +24,7 @@ import gateway
 from gateway.errors import ReconcileError
 from gateway.night.reconcile.memory import heap, memory_bytes
 from gateway.night.reconcile.root_cause import SPARK_FAULTS, root_cause
+from gateway.untyped import Untyped
 
 LOCAL: Final = "local"
 _CONNECT: Final = "sc://"
@@ -167,7 +168,7 @@ def _log_lines(log: Path) -> list[str]:
     return [line for line in lines if not line.startswith(("\t", "    at "))][-_MAX_LOG_LINES:]
 
 
-def _raise_if_ended(java: Any, log: Path, error: Exception) -> None:  # noqa: ANN401
+def _raise_if_ended(java: Untyped, log: Path, error: Exception) -> None:
     """Raise the cause of `error` when Java has ended: then its text is a refused connection.
 
     Raises:
@@ -189,7 +190,7 @@ def _stop(spark: SparkSession) -> None:
         spark.sparkContext.stop()  # the rest, without Java
 
 
-def _end(java: Any) -> None:  # noqa: ANN401
+def _end(java: Untyped) -> None:
     """End the Java process, so that the next session starts a new one.
 
     The class `SparkContext` keeps the first Java process of a Python for all later contexts, also

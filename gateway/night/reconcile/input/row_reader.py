@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from gateway.night.archive.segments.reading import ParquetReader, open_parquet
 from gateway.night.archive.segments.tables import SCHEMA, schema_of
 from gateway.night.archive.segments.words import words
 from gateway.night.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, positions, with_values
+from gateway.untyped import Untyped
 
 IdKey: TypeAlias = tuple[str, str, str, int]  # gateway, route, target, run
 TargetName: TypeAlias = tuple[str, str]  # route, target
@@ -182,13 +183,13 @@ def may_have_rows(group: pq.RowGroupMetaData, selection: Selection) -> bool:
     return bool(micros(stats.max) >= selection.since and micros(stats.min) < selection.until)
 
 
-def statistics(group: pq.RowGroupMetaData, name: str) -> Any:  # noqa: ANN401  # pyarrow has no types
+def statistics(group: pq.RowGroupMetaData, name: str) -> Untyped:
     """Return the statistics of a column of a row group; None when there are none."""
     columns = map(group.column, range(group.num_columns))
     return next((each.statistics for each in columns if each.path_in_schema == name), None)
 
 
-def micros(value: Any) -> int:  # noqa: ANN401  # statistics have the type of their file
+def micros(value: Untyped) -> int:
     return int(pa.scalar(value).cast(pa.timestamp("us", tz="UTC")).value)
 
 

@@ -12,6 +12,7 @@ from gateway.archive.signed_json import document_of, parse
 from gateway.errors import ReconcileError
 from gateway.night.reconcile.report.headline import headline
 from gateway.night.reconcile.report.report import NO_ANSWER, Report
+from gateway.untyped import Untyped
 
 SUMMARY: Final = "summary.json"
 VERSION: Final = 1
@@ -41,7 +42,7 @@ def content_of(report: Report) -> dict[str, Any]:
     }
 
 
-def members(value: Any) -> Any:  # noqa: ANN401  # for JSON
+def members(value: Untyped) -> Untyped:
     """Return the members of a dataclass by name, and a time or a date as ISO 8601."""
     if is_dataclass(value):
         return {each.name: getattr(value, each.name) for each in fields(value)}
@@ -63,7 +64,7 @@ def from_json(text: str | bytes) -> Report:
         raise ReconcileError(f"summary: {fault}; {_HINT}") from fault
 
 
-def _parsed(content: Mapping[str, object]) -> Any:  # noqa: ANN401  # names and values
+def _parsed(content: Mapping[str, object]) -> Untyped:
     for name, kind in get_type_hints(Report).items():
         key = _OTHER_KEYS.get(name, name)
         yield name, parse(kind, content.get(key), key)
