@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader of the pipe has closed it, as `head` does
-        from gateway.terminal.console import discard  # noqa: PLC0415  # loads rich
+        from gateway.terminal.console import discard  # loads rich
 
         discard(sys.stdout)
         return _SIGPIPE
@@ -159,7 +159,7 @@ def _output_error(error: Exception) -> str:
 
     An error of another file has the same number, and neither has a name: so a byte is written.
     """
-    from gateway.terminal.console import discard  # noqa: PLC0415  # loads rich
+    from gateway.terminal.console import discard  # loads rich
 
     if not isinstance(error, OSError) or sys.stdout is None:
         return ""

@@ -126,6 +126,6 @@ def seal_key(args: argparse.Namespace) -> bytes | None:
     Raises:
         ArchiveError: the file cannot be read, or is empty.
     """
-    from gateway.archive.seal_key import key_from_environment, read_key  # noqa: PLC0415  # at use
+    from gateway.archive.seal_key import key_from_environment, read_key  # at use
 
     return key_from_environment() if args.seal_key is None else read_key(args.seal_key)

@@ -35,7 +35,7 @@ def open_store(standby: StandbySettings, gateway: str) -> LeaseStore:
     lease = standby.lease
     if lease.kind == "file":
         return FileLeaseStore(Path(lease.path or ""))
-    from gateway.lease.kubernetes_store import (  # noqa: PLC0415  # loads urllib.request
+    from gateway.lease.kubernetes_store import (  # loads urllib.request
         ApiServer,
         KubernetesLeaseStore,
     )

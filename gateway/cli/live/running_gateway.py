@@ -35,7 +35,7 @@ def client_of(args: argparse.Namespace) -> StatusClient:
         ConfigErrors: the configuration has errors.
         WebError: it has no section `web` with a port, or a file cannot be used.
     """
-    from gateway.web.client import ConnectionOptions, StatusClient  # noqa: PLC0415  # `gateway run` does without
+    from gateway.web.client import ConnectionOptions, StatusClient  # `gateway run` does without
 
     url, token = args.url, ""
     if args.config is not None:
@@ -51,7 +51,7 @@ def _at(config: Path, url: str) -> tuple[str, str]:
     Raises:
         WebError: it has no section `web` with a port.
     """
-    from gateway.config.load import load_sections  # noqa: PLC0415  # only with a configuration
+    from gateway.config.load import load_sections  # only with a configuration
 
     web: WebSettings | None = load_sections(config, "web").get("web")
     if url != DEFAULT_URL:

@@ -37,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(first))
         return 0 if first["ready"] else 1
-    from gateway.cli.live.dashboard import dashboard  # noqa: PLC0415  # not for --json
-    from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415
+    from gateway.cli.live.dashboard import dashboard  # not for --json
+    from gateway.terminal.console import open_console, print_lines
 
     time.sleep(RATE_INTERVAL)
     latest = _status(client, deadline)

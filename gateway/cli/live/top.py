@@ -35,10 +35,10 @@ def run(args: argparse.Namespace) -> int:
 
     Exit status: 1 if the first request has no answer.
     """
-    from rich.console import Group  # noqa: PLC0415  # only this command needs it
-    from rich.live import Live  # noqa: PLC0415
+    from rich.console import Group  # only this command needs it
+    from rich.live import Live
 
-    from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415
+    from gateway.terminal.console import open_console, print_lines
 
     console = open_console()
     frames = _frames(client_of(args), console, max(0.1, args.seconds), args.count)
@@ -65,7 +65,7 @@ def _frames(
     Raises:
         WebError: the first request has no answer.
     """
-    from gateway.cli.live.dashboard import dashboard, unreachable  # noqa: PLC0415  # as above
+    from gateway.cli.live.dashboard import dashboard, unreachable  # as above
 
     status, before, updates = client.status(), None, 0
     lines: list[Text] | None = None

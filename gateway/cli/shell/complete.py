@@ -56,14 +56,14 @@ def values(*, action: argparse.Action, **facts: Untyped) -> list[str]:
 
 
 def systems(**_: object) -> list[str]:
-    from gateway.dialects.registry import DIALECTS  # noqa: PLC0415  # other lines need none
+    from gateway.dialects.registry import DIALECTS  # other lines need none
 
     return list(DIALECTS)
 
 
 def system_lists(prefix: str, **_: object) -> list[str]:
     """Complete the last system or broker of a list with commas."""
-    from gateway.dialects.brokers import BROKERS  # noqa: PLC0415  # other lines need none
+    from gateway.dialects.brokers import BROKERS  # other lines need none
 
     before, comma, _last = prefix.rpartition(",")
     names = (*systems(), *BROKERS)

@@ -19,7 +19,7 @@ def add_options(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # only this command needs it
+    from argcomplete.shell_integration import shellcode  # only this command needs it
 
     print(shellcode(["gateway"], shell=args.shell))
     return 0

@@ -24,7 +24,7 @@ def add_options(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the reason for each finding of this rule and place, signed."""
-    from gateway.night.archive.acknowledged import acknowledge  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.acknowledged import acknowledge  # loads PyArrow
 
     key = seal_key(args)
     with named_storage(args.archive, "is not changed") as storage:

@@ -35,7 +35,7 @@ def named_storage(archive: str, failed: str = "cannot be read") -> Iterator[Stor
     Raises:
         ArchiveError: it is not a folder, or cannot be reached; `failed` says what was not done.
     """
-    from gateway.archive.storage import open_storage  # noqa: PLC0415  # loads PyArrow
+    from gateway.archive.storage import open_storage  # loads PyArrow
 
     location = named_location(archive)
     try:

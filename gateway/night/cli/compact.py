@@ -55,14 +55,14 @@ def run(args: argparse.Namespace) -> int:
     oldest = None if args.keep_days is None else first_kept_day(args.keep_days)
     location = written_location(args.archive)
     check_driver()
-    from gateway.night.archive.compaction.compact_day import CompactionReport  # noqa: PLC0415  # Arrow
-    from gateway.night.reconcile.maintenance.compact import compact  # noqa: PLC0415  # may be absent
-    from gateway.night.reconcile.maintenance.dictionary import (  # noqa: PLC0415
+    from gateway.night.archive.compaction.compact_day import CompactionReport  # Arrow
+    from gateway.night.reconcile.maintenance.compact import compact  # may be absent
+    from gateway.night.reconcile.maintenance.dictionary import (
         build_dictionary,
         report_of_current,
     )
-    from gateway.night.reconcile.nights.marker import mark  # noqa: PLC0415
-    from gateway.night.reconcile.session import spark_session  # noqa: PLC0415
+    from gateway.night.reconcile.nights.marker import mark
+    from gateway.night.reconcile.session import spark_session
 
     with progress(errors) as show_step, ExitStack() as stack:
 

@@ -67,8 +67,8 @@ def run_list(args: argparse.Namespace) -> int:
 
 def _print_table(letters: Iterator[DeadLetter]) -> Counter[str]:
     """Print a table of the letters; return their number by rule."""
-    from gateway.terminal.console import open_console, print_lines  # noqa: PLC0415  # not for --json
-    from gateway.terminal.table import Column, Table  # noqa: PLC0415
+    from gateway.terminal.console import open_console, print_lines  # not for --json
+    from gateway.terminal.table import Column, Table
 
     keys = (Column(head, key=True) for head in ("number", "time", "route", "target"))
     table = Table(*keys, Column("rule"), Column("name", note=True))

@@ -33,8 +33,8 @@ def run_follow(args: argparse.Namespace, errors: Console) -> int:
     """
     _check(args)
     check_driver()
-    from gateway.night.reconcile.follow.day import FollowOptions  # noqa: PLC0415
-    from gateway.night.reconcile.follow.follow import Follower, follow  # noqa: PLC0415  # the extra may be absent
+    from gateway.night.reconcile.follow.day import FollowOptions
+    from gateway.night.reconcile.follow.follow import Follower, follow  # the extra may be absent
 
     root = parse_location(args.archive).local
     default = followed_folder(root)

@@ -40,7 +40,7 @@ def remove_old_days(archive: str, oldest: date) -> RemovedDays:
     Raises:
         ArchiveError: the archive cannot be reached; the next call removes the rest.
     """
-    from gateway.night.archive.retention import remove_days  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.retention import remove_days  # loads PyArrow
 
     with named_storage(archive, "old days were not removed") as storage:
         check_written(archive, storage)

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _build(location: ArchiveLocation, *, as_json: bool) -> int:
     errors = open_console(stderr=True)
-    from gateway.night.reconcile.maintenance.dictionary import build_dictionary  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.reconcile.maintenance.dictionary import build_dictionary  # loads PyArrow
 
     with progress(errors) as show_step:
         report = build_dictionary(location, None, show_step)
@@ -52,7 +52,7 @@ def _build(location: ArchiveLocation, *, as_json: bool) -> int:
 
 
 def _print_entries(archive: str, name: str, *, as_json: bool) -> int:
-    from gateway.night.archive.lookup.name_lookup import find_name  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.lookup.name_lookup import find_name  # loads PyArrow
 
     with named_storage(archive) as storage:
         found = list(find_name(storage, name))

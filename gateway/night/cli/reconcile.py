@@ -138,8 +138,8 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Run:
         raise ReconcileError("--in-flight-seconds, --late and --spooled-days are 0 or more")
     (written_location if days else named_location)(args.archive)
     check_driver()
-    from gateway.night.reconcile.job import Job  # noqa: PLC0415  # the extra may be absent
-    from gateway.night.reconcile.nights.run import closed_dates, run_dates, run_night  # noqa: PLC0415
+    from gateway.night.reconcile.job import Job  # the extra may be absent
+    from gateway.night.reconcile.nights.run import closed_dates, run_dates, run_night
 
     job = options_of(
         Job,

@@ -76,7 +76,7 @@ def _run_route(
     args: argparse.Namespace, storage: Storage, interval: tuple[str, int, int], replay: Replay
 ) -> int:
     """Send the messages of a route, received in an interval, or say what would be sent."""
-    from gateway.night.archive.lookup import search  # noqa: PLC0415  # Arrow
+    from gateway.night.archive.lookup import search  # Arrow
 
     range_ = search.ReplayRange(*interval)
     choice = ReplayChoice()

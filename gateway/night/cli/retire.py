@@ -21,7 +21,7 @@ def add_options(parser: CommandParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the reason and the last journal of the writer, signed."""
-    from gateway.night.archive.retired import retire  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.retired import retire  # loads PyArrow
 
     with named_storage(args.archive, "is not changed") as storage:
         retire(storage, args.writer, args.why, clock.now(), seal_key(args))

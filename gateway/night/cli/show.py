@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         ArchiveError: the archive cannot be read, or there is neither an id nor a name.
     """
-    from gateway.night.archive.lookup.message import message_rows, named_rows  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.lookup.message import message_rows, named_rows  # loads PyArrow
 
     if (args.id is None) == (args.name is None):
         raise ArchiveError("archive show: give an ID, or --name NAME")

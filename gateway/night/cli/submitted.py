@@ -17,7 +17,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run a command of `gateway`, with the same exit status."""
     try:
         check(arguments)
-        from gateway.night.reconcile.session import submitted_session  # noqa: PLC0415  # may be absent
+        from gateway.night.reconcile.session import submitted_session  # may be absent
 
         with submitted_session() as spark:
             return cli.main([*arguments, "--master", str(spark.sparkContext.master)])

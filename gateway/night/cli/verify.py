@@ -106,7 +106,7 @@ def _journals(location: ArchiveLocation, buffer: str | None) -> Path | None:
 
 
 def _verify(args: argparse.Namespace) -> Verified:
-    from gateway.night.archive.verification.verify import verify_archive, verify_day  # noqa: PLC0415
+    from gateway.night.archive.verification.verify import verify_archive, verify_day
 
     day, journals = parse_date(args.date), _journals(named_location(args.archive), args.buffer)
     key = seal_key(args)

@@ -174,10 +174,10 @@ def _target_table(wanted: Mapping[str, int], arrived: Mapping[str, int]) -> Tabl
 
 def _path_table(archive: Path) -> Table:
     """Return the rows of one order, by time: what `gateway archive show` prints of its id."""
-    import pyarrow.compute as pc  # noqa: PLC0415  # slow, and not for the other commands
+    import pyarrow.compute as pc  # slow, and not for the other commands
 
-    from gateway.night.archive.lookup.message import message_rows  # noqa: PLC0415  # loads PyArrow
-    from gateway.night.archive.lookup.row_files import (  # noqa: PLC0415  # loads PyArrow
+    from gateway.night.archive.lookup.message import message_rows  # loads PyArrow
+    from gateway.night.archive.lookup.row_files import (  # loads PyArrow
         find_rows,
         row_days,
         row_files,

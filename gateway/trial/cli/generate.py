@@ -39,10 +39,10 @@ def add_options(parser: CommandParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from gateway.trial.synthetic.fault_manifest import MANIFEST  # noqa: PLC0415
-    from gateway.trial.synthetic.faults import parse_faults  # noqa: PLC0415  # loads NumPy and Arrow
-    from gateway.trial.synthetic.generate_archive import generate  # noqa: PLC0415
-    from gateway.trial.synthetic.traffic import Traffic  # noqa: PLC0415
+    from gateway.trial.synthetic.fault_manifest import MANIFEST
+    from gateway.trial.synthetic.faults import parse_faults  # loads NumPy and Arrow
+    from gateway.trial.synthetic.generate_archive import generate
+    from gateway.trial.synthetic.traffic import Traffic
 
     _check(args)
     day = parse_date(args.date) or today() - timedelta(days=1)

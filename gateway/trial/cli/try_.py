@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
                     print_line(f"gateway: {error}", sys.stderr)
                 print(end="", flush=True)
         if args.night:
-            from gateway.cli import main  # noqa: PLC0415  # loads Spark
+            from gateway.cli import main  # loads Spark
 
             return main(["reconcile", str(folder / "archive"), "--date", day.isoformat()])
     return 0
