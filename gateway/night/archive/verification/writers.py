@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.heads import StoredHead, WriterHead, head_path, newest_head, read_heads
-from gateway.archive.layout import JournalName, day_start, is_replay, parse_journal_name
+from gateway.archive.layout import JournalName, is_replay, parse_journal_name
 from gateway.archive.routes import routes_files
 from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
@@ -82,11 +82,6 @@ class Facts:
     waiting: Sequence[WaitingJournal]
     moved: Callable[[str, WriterHead | None], bool]
     buffered: bool
-
-    @property
-    def oldest(self) -> int:
-        """The begin of the archive, in microseconds since 1970-01-01 UTC."""
-        return day_start(self.reader.oldest)
 
     @property
     def known(self) -> set[str]:
@@ -270,7 +265,8 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
     Its journals are out of reach, and the chain before it may end with a stop.
     """
     name, link = parse_journal_name(head.open or ""), head.closed
-    before = parse_journal_name(link.journal) if link and link.closed >= facts.oldest else None
+    kept = link is not None and not facts.reader.removed.has_closed(link)
+    before = parse_journal_name(link.journal) if link and kept else None
     if before and (name is None or name == before or name.start != before.start):
         yield from _absent_closed(writer, head, period, facts)  # no chain needs to lead there
     if name is None or name == before or is_replay(writer):
