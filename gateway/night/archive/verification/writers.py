@@ -110,11 +110,9 @@ class Facts:
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def leases(self, gateway: str) -> set[Term]:
-        """Return the known leases of the instances of a gateway that nobody retired."""
-        return self._leases(gateway, self.writers.expected.values())
-
-    def _leases(self, gateway: str, heads: Collection[WriterHead]) -> set[Term]:
+        """Return the known leases of the instances of a gateway; a retired one had its own, too."""
         found = {each.lease for each in self.seals if each.gateway == gateway}
+        heads = self.writers.sound.values()
         return found | {each.lease for each in heads if each.gateway == gateway}
 
     def followed(self, name: JournalName, gateway: str, lease: Term) -> int:
@@ -126,8 +124,7 @@ class Facts:
         """
         if not lease.number or is_replay(name.writer):
             return FOREVER
-        leases = self._leases(gateway, self.writers.sound.values())  # a retired one had it, too
-        later = (each.since for each in leases if each.since > name.start + SLACK)
+        later = (each.since for each in self.leases(gateway) if each.since > name.start + SLACK)
         return min(later, default=FOREVER)
 
     def has_seal(self, stem: str) -> bool:
