@@ -17,6 +17,7 @@ ARCHIVE/_heads/<writer>.damaged                         one that a start found c
 ARCHIVE/_routes/<writer>-<since>.json                   routes of the writer from a time on
 ARCHIVE/_nights/<n>.json                                records of the nights, a chain
 ARCHIVE/_nights/forgotten-<date>.json                   removed dates with rows that no night judged
+ARCHIVE/_removed/<date>.json                            the last removed journal of each writer
 ARCHIVE/_dictionary/                                    the shortened names of all gateways
 ARCHIVE/_reconciled/date=YYYY-MM-DD/                    results of the nightly reconciliation
 ARCHIVE/_reconciled/follow/                             results of `reconcile --follow`

@@ -30,6 +30,7 @@ from gateway.archive.storage import Storage, StoredFile
 from gateway.archive.threads import in_threads
 from gateway.clock import today
 from gateway.night.archive.night_record import Night, night_numbers, night_path
+from gateway.night.archive.removed import state_removal
 from gateway.night.archive.seals.store import kept_days, read_seal, seal_days, sealed_journals
 
 # Rows before seals: seals without rows are a finding until the next call, and so are rows without
@@ -60,11 +61,12 @@ class Forgotten(SignedStatement):
 def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> RemovedDays:
     """Remove every day before `oldest`, the oldest day first; see `oldest_needed`.
 
-    The seals of the first kept day then begin the chain of each writer. The routes in force since
-    its begin stay, and so do journals, shortened names and reports. A head that was set aside goes
-    with the seal of the last journal that it names, or of a later one. Where nights run, a signed
-    statement tells the next one which dates had rows that no night judged. A second call finds
-    nothing. Another process may remove the same days at the same time.
+    A signed statement says first with which journal the chain of each writer ends that is removed.
+    The routes in force since the begin of the first kept day stay, and so do journals, shortened
+    names and reports. A head that was set aside goes with the seal of the last journal that it
+    names, or of a later one. Where nights run, another statement tells the next one which dates had
+    rows that no night judged. A second call finds nothing. Another process may remove the same days
+    at the same time.
 
     Raises:
         OSError: the archive cannot be reached; the next call removes the rest.
@@ -75,8 +77,11 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
             _state_forgotten(storage, unjudged, key)
     days: list[date] = []
     files: list[StoredFile] = []
-    sealed = (day for day in seal_days(storage) if day < oldest)
-    remove_earlier(storage, [name for day in sealed for _, name in sealed_journals(storage, day)])
+    old = sorted(day for day in kept_days(storage, seal_days(storage)) if day < oldest)
+    journals = [name for day in old for _, name in sealed_journals(storage, day)]
+    if old:
+        state_removal(storage, oldest, journals, key)
+    remove_earlier(storage, journals)
     for folder in _FOLDERS:
         for name in storage.names(folder):
             day = parse_day(name)

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         removed = None
         if oldest is not None:
             show_step(f"removing days before {oldest}")
-            removed = remove_old_days(args.archive, oldest)
+            removed = remove_old_days(args.archive, oldest, key)
         names = report_of_current(location, oldest)
         if names is None:
             names = build_dictionary(location, oldest, show_step)

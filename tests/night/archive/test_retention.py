@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 import pytest
 
-from gateway.archive.heads import WriterHead
+from gateway.archive.heads import WriterHead, head_path
 from gateway.archive.judged_journals import Seen
 from gateway.archive.layout import HEADS, HOUR, NIGHTS, JournalName, oldest_kept, seal_folder
 from gateway.archive.signed_json import Previous
-from gateway.archive.storage import LocalStorage, RemoteStorage, Storage
+from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, StoredFile
 from gateway.cli import main
 from gateway.night.archive import retention
 from gateway.night.archive.night_record import DateRecord, Night
@@ -33,6 +33,7 @@ from gateway.night.archive.segments.write import write_rows
 from gateway.night.archive.verification.verify import verify_archive, verify_day
 from gateway.trial.synthetic.sealed_rows import write_sealed
 from tests.archive.samples import START, archive, delivered, received
+from tests.night.archive.verification.chained import KEY, chained
 
 TODAY = date(2026, 3, 14)
 DAY = timedelta(days=1)
@@ -62,6 +63,11 @@ def days(root: Path, folder: str) -> list[int]:
     return sorted(int(path.name[-2:]) for path in (root / folder).glob("date=2026-03-*"))
 
 
+def data(storage: Storage) -> list[StoredFile]:
+    """The files but the statement about what was removed."""
+    return [each for each in storage.files(Path()) if each.path.parts[0] != "_removed"]
+
+
 def local(root: Path) -> Storage:
     return LocalStorage(root)
 
@@ -86,7 +92,7 @@ def test_old_days_are_removed_with_their_seals(
     root = tmp_path / "an [odd] name"
     filled(root)
     files = storage(root)
-    before = len(files.files(Path()))
+    before = len(data(files))
 
     removed = remove_days(files, oldest_kept(keep, TODAY))
 
@@ -94,7 +100,7 @@ def test_old_days_are_removed_with_their_seals(
     assert [day.day for day in removed.days] == with_rows
     assert days(root, "_seals") == left
     assert days(root, ".") == [day for day in left if day != 10]
-    assert removed.files == before - len(files.files(Path()))
+    assert removed.files == before - len(data(files))
     assert (removed.size > 0) == (left[0] != 10)
     assert all((root / name).is_dir() for name in OTHERS)
     assert (root / ".journal" / "edge-1-000000.open").exists()
@@ -220,6 +226,24 @@ def test_the_command_forget_reports_an_error_in_one_line(
 
     (line,) = capsys.readouterr().err.splitlines()
     assert reason in line
+
+
+def test_the_command_forget_needs_the_key_of_a_keyed_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement without it would prove nothing: the chains would begin with missing journals."""
+    monkeypatch.delenv("GATEWAY_SEAL_KEY", raising=False)
+    (tmp_path / "key").write_bytes(KEY)
+    made = chained(tmp_path / "archive", KEY).day(["east"])
+    head = WriterHead("east", "east", made.seals[-1].closed, made.seals[-1].link, None)
+    made.storage.put(head_path("east"), head.signed(KEY).to_json())
+    command = ["archive", "forget", str(tmp_path / "archive"), "--keep-days", "1"]
+
+    assert main(command) == 2
+    assert "the seals of this archive are keyed" in capsys.readouterr().err
+    assert main([*command, "--seal-key", str(tmp_path / "key")]) == 0
+
+    assert verify_archive(made.storage, KEY).findings == ()
 
 
 @pytest.mark.parametrize(("age", "kept"), [(8, True), (9, False)])

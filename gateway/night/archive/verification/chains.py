@@ -139,9 +139,9 @@ class _Chain:
         link = first.previous
         if link is None or self.facts.reader.exists(link):
             return
-        if link.closed < self.facts.oldest:
+        if self.facts.reader.removed.has_closed(link):
             if self.period.has(link.closed, first.closed):
-                text = "the archive begins with it: older dates were removed"
+                text = "the chain begins with it: the retention removed the journals before it"
                 yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
         elif self.period.has(link.closed, self._end_of(link, first)):
             yield self._missing(link, first)

@@ -14,17 +14,18 @@ from gateway.archive.heads import WriterHead
 from gateway.archive.layout import (
     SECOND,
     JournalName,
+    day_of,
     parse_journal_name,
     seal_folder,
 )
 from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
 from gateway.archive.threads import in_threads
+from gateway.night.archive.removed import Removed, removed
 from gateway.night.archive.seals.seal import AnySeal, Seal
 from gateway.night.archive.seals.store import (
     ReadSeal,
     StoredSeal,
-    kept_days,
     link_path,
     read_seal,
     seal_days,
@@ -88,7 +89,6 @@ class EvidenceReader:
         self._storage, self.key = storage, key
         self._read = read or partial(read_seal, storage)
         self.days = seal_days(storage)
-        self.oldest = min(kept_days(storage, self.days), default=date.max)
         self.of_day = lru_cache(_CACHED_DAYS)(self._of_day)
 
     def of_names(self, stems: Collection[str], days: Collection[date]) -> list[Evidence]:
@@ -172,6 +172,26 @@ class EvidenceReader:
             OSError: the storage cannot be read.
         """
         return {name.start for name in self._names.get(writer, ())}
+
+    def lost_begins(self) -> set[date]:
+        """Return the dates of the journals before the first seals, but those that were removed.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        firsts = (min((name, day) for name, day in own.items()) for own in self._names.values())
+        seals = (self._named(day, name).seal for name, day in firsts)
+        links = (seal.previous for seal in seals if isinstance(seal, Seal) and seal.previous)
+        return {day_of(link.closed) for link in links if not self.removed.has_closed(link)}
+
+    @cached_property
+    def removed(self) -> Removed:
+        """The journals that removals took from the archive.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        return removed(self._storage, self.key)
 
     @cached_property
     def _paths(self) -> dict[date, list[Path]]:

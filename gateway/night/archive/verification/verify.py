@@ -129,7 +129,7 @@ def verify_archive(
     """
     reader = EvidenceReader(storage, key)
     verifier = _Verifier(storage, reader, journals, today or current_date())
-    known = sorted(kept_days(storage, reader.days))
+    known = sorted(kept_days(storage, reader.days) | reader.lost_begins())
     routes = Verified(tuple(routes_findings(storage, 0, MAX_TIME, key)))
     days = [verifier.of_day(day) for day in _without_gaps(known)]
     return _merged([routes, verifier.of_writers(), *days])
@@ -171,7 +171,8 @@ class _Verifier:
         writers = known_writers(self.storage, self.folder, self.reader.key)
         facts = self._facts([], writers)
         period = Period(begin, day_start(self.today + _DAY), begin)
-        return Verified(tuple(writer_findings(period, facts)), journals=tuple(facts.waiting))
+        findings = (*self.reader.removed.findings, *writer_findings(period, facts))
+        return Verified(findings, journals=tuple(facts.waiting))
 
     def of_day(self, day: date) -> Verified:
         period = Period(day_start(day), day_start(day + _DAY), day_start(self.today))

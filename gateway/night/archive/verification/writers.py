@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.heads import StoredHead, WriterHead, head_path, newest_head, read_heads
-from gateway.archive.layout import JournalName, day_start, is_replay, parse_journal_name
+from gateway.archive.layout import JournalName, is_replay, parse_journal_name
 from gateway.archive.routes import routes_files
 from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
@@ -84,11 +84,6 @@ class Facts:
     buffered: bool
 
     @property
-    def oldest(self) -> int:
-        """The begin of the archive, in microseconds since 1970-01-01 UTC."""
-        return day_start(self.reader.oldest)
-
-    @property
     def known(self) -> set[str]:
         """The stems of the journals that are here."""
         return {*(seal.journal for seal in self.seals), *(str(each.name) for each in self.waiting)}
@@ -115,11 +110,9 @@ class Facts:
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def leases(self, gateway: str) -> set[Term]:
-        """Return the known leases of the instances of a gateway that nobody retired."""
-        return self._leases(gateway, self.writers.expected.values())
-
-    def _leases(self, gateway: str, heads: Collection[WriterHead]) -> set[Term]:
+        """Return the known leases of the instances of a gateway; a retired one had its own, too."""
         found = {each.lease for each in self.seals if each.gateway == gateway}
+        heads = self.writers.sound.values()
         return found | {each.lease for each in heads if each.gateway == gateway}
 
     def followed(self, name: JournalName, gateway: str, lease: Term) -> int:
@@ -131,8 +124,7 @@ class Facts:
         """
         if not lease.number or is_replay(name.writer):
             return FOREVER
-        leases = self._leases(gateway, self.writers.sound.values())  # a retired one had it, too
-        later = (each.since for each in leases if each.since > name.start + SLACK)
+        later = (each.since for each in self.leases(gateway) if each.since > name.start + SLACK)
         return min(later, default=FOREVER)
 
     def has_seal(self, stem: str) -> bool:
@@ -270,7 +262,8 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
     Its journals are out of reach, and the chain before it may end with a stop.
     """
     name, link = parse_journal_name(head.open or ""), head.closed
-    before = parse_journal_name(link.journal) if link and link.closed >= facts.oldest else None
+    kept = link is not None and not facts.reader.removed.has_closed(link)
+    before = parse_journal_name(link.journal) if link and kept else None
     if before and (name is None or name == before or name.start != before.start):
         yield from _absent_closed(writer, head, period, facts)  # no chain needs to lead there
     if name is None or name == before or is_replay(writer):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import dropwhile
 from typing import Final
 
 from gateway.archive.findings import Finding, error
@@ -19,6 +18,7 @@ from gateway.archive.judged_journals import (
 from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
 from gateway.archive.signed_json import Previous
 from gateway.night.archive.night_record import HeadSeen, Night
+from gateway.night.archive.removed import Removed
 from gateway.night.archive.verification.holders import away, taken_over
 from gateway.night.archive.verification.writers import missing_head, missing_seal
 from gateway.night.reconcile.by_key import by_key
@@ -82,14 +82,14 @@ def _last(head: HeadSeen) -> tuple[int, int]:
 def missing_journals(seen: Mapping[str, Sequence[Seen]], world: World) -> Iterator[Finding]:
     """Yield an error for the journals of each writer that others follow, or that its head names.
 
-    They reached no night, or their seals are gone although no date was removed with them.
+    They reached no night, or their seals are gone although no removal took them.
     """
     closed = {each.writer: each.closed for each in world.heads}
     sealed = {writer for writer, _ in world.numbers}
     for writer in sorted(closed.keys() | seen.keys()):
         own, link = seen.get(writer, ()), closed.get(writer)
         first = world.before.get(writer) if writer in sealed else link
-        if world.there and (name := _name_if_due(first, world)):
+        if (name := _name_if_due(first, world)) and not has_judged(own, name):
             yield _without_seal(name, f"up to {name.number:06}, have no seal")
         gone, name = _gone(own, world), _name_if_due(link, world)
         if link and name and not has_judged(own, name):
@@ -106,20 +106,26 @@ def missing_journals(seen: Mapping[str, Sequence[Seen]], world: World) -> Iterat
 def _gone(own: Sequence[Seen], world: World) -> list[tuple[int, Span]]:
     """Return the numbers that have no seal, each with the start of a process.
 
-    They are missing in the newest chain, or the seal of a judged journal has vanished. Seals are
-    removed with their dates, the oldest first: what is before the first one was.
+    They are missing in the newest chain, or the seal of a judged journal has vanished that no
+    removal took.
     """
     if not own:
         return []
     chain = as_one(newest_chain(own))
     spans = by_key([(chain.start, each) for each in chain.missing])
-    kept = dropwhile(lambda each: (each.writer, each.start) not in world.numbers, own)
-    for number, each in enumerate(kept):
+    for each in own:
         sealed = world.numbers.get((each.writer, each.start), ())
-        first = each.first if number else min(sealed)
-        vanished = [*each.missing, *gaps(first, each.number, sealed)]
+        vanished = [*each.missing, *gaps(_first_kept(each, world.removed), each.number, sealed)]
         spans.setdefault(each.start, []).extend(vanished)
     return [(start, each) for start in sorted(spans) for each in joined(spans[start])]
+
+
+def _first_kept(own: Seen, removed: Removed) -> int:
+    """Return the first number of a process that no removal took."""
+    last = removed.last.get(own.writer)
+    if last is None or own.start > last.start:
+        return own.first
+    return own.number + 1 if own.start < last.start else max(own.first, last.number + 1)
 
 
 def _without_seal(name: JournalName, which: str) -> Finding:
@@ -128,8 +134,8 @@ def _without_seal(name: JournalName, which: str) -> Finding:
 
 
 def _name_if_due(link: Previous | None, world: World) -> JournalName | None:
-    """Return the name of a closed journal whose seal should be there: no date took it along."""
-    if link is None or not world.oldest <= str(day_of(link.closed)) < str(world.today):
+    """Return the name of a closed journal whose seal should be there: no removal took it."""
+    if link is None or world.removed.has_closed(link) or day_of(link.closed) >= world.today:
         return None
     return parse_journal_name(link.journal)
 
@@ -147,9 +153,8 @@ def removed_dates(unsettled: set[str], world: World) -> Iterator[Finding]:
 
 def late_for_removed(world: World) -> Iterator[Finding]:
     """Yield an error for each new journal and removed date of which it has rows."""
-    oldest = world.oldest
     for each in world.journals:
         name = JournalName(each.writer, each.start, each.number)
         text = f"{name} has rows of its messages, and its own rows were removed"
-        removed = (day for day in each.concerns if day < oldest)
+        removed = filter(world.was_removed, each.concerns)
         yield from (error("late-for-forgotten", f"date={day}", text) for day in removed)

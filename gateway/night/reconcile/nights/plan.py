@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from gateway.archive.judged_journals import Seen, with_judged
 from gateway.archive.layout import JournalName, day_of
@@ -34,10 +33,11 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     """
     macs = by_key((day, each.mac) for each in world.journals for day in each.concerns)
     unsettled = {each.date for each in previous.unsettled}
-    today, oldest = world.today.isoformat(), world.oldest
+    today = world.today.isoformat()
     fresh = {day for day in world.kept if day >= previous.until or day not in world.results}
     asked = fresh | (unsettled & world.there) | macs.keys() | _excused(previous, world)
-    wanted = {day for day in asked if oldest <= day < today or (day >= today and day in macs)}
+    closed = {day for day in asked if day < today and not world.was_removed(day)}
+    wanted = closed | {day for day in macs if day >= today}
     before = {each.date: each for each in previous.dates}
     repeated = previous.until >= today or previous.interrupted
     dates = {
@@ -46,6 +46,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     dates |= {day: _pending(day, before.get(day), macs.get(day, ())) for day in wanted}
     seen = _seen(previous, world)
     findings = [
+        *world.removed.findings,
         *writer_errors(previous, seen, world),
         *missing_journals(seen, world),
         *removed_dates(unsettled, world),
@@ -106,7 +107,7 @@ def _heads(previous: Night, world: World) -> tuple[HeadSeen, ...]:
 def _seen(previous: Night, world: World) -> dict[str, list[Seen]]:
     """Return the processes of each writer, but those whose journals were removed with their dates.
 
-    Such a process ended before the oldest date: a later one began before it.
+    The last process of a writer stays.
     """
     found = by_key((each.writer, each) for each in previous.seen)
     new = by_key((each.writer, each) for each in world.journals)
@@ -116,8 +117,8 @@ def _seen(previous: Night, world: World) -> dict[str, list[Seen]]:
     for own in found.values():
         own[:-1] = [
             each
-            for each, after in pairwise(own)
-            if str(day_of(after.start)) >= world.oldest
+            for each in own[:-1]
+            if not world.removed.has(JournalName(each.writer, each.start, each.number))
             or (each.writer, each.start) in world.numbers
         ]
     return found

@@ -13,6 +13,7 @@ from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
 from gateway.archive.threads import in_threads
 from gateway.night.archive.night_record import HeadSeen, Night
+from gateway.night.archive.removed import NOTHING_REMOVED, Removed, removed
 from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import ReadSeal, seal_days, sealed_journals
 from gateway.night.archive.verification.seal_evidence import reach
@@ -47,7 +48,7 @@ class World:
     dates that were removed since the last night with rows that no night judged. `named` are the
     writers whose routes are archived. `sealed` are the dates with seals. By writer and start of a
     process, `numbers` are those of its sealed journals. By writer, `before` is the predecessor of
-    its first sealed journal.
+    its first sealed journal. `removed` are the journals that removals took.
     """
 
     today: date
@@ -62,6 +63,7 @@ class World:
     sealed: frozenset[str] = frozenset()
     numbers: Mapping[tuple[str, int], Collection[int]] = field(default_factory=dict)
     before: Mapping[str, Previous] = field(default_factory=dict)
+    removed: Removed = NOTHING_REMOVED
 
     @property
     def there(self) -> frozenset[str]:
@@ -72,6 +74,10 @@ class World:
     def oldest(self) -> str:
         """The first of them."""
         return min(self.there, default="")
+
+    def was_removed(self, day: str) -> bool:
+        """Return whether a date is over: it is not there, and none before it is to come."""
+        return day not in self.there and day < max(self.oldest, self.removed.before)
 
 
 def world_of(
@@ -120,6 +126,7 @@ def world_of(
         sealed=frozenset(map(str, days)),
         named=frozenset(writers.routes),
         forgotten=forgotten,
+        removed=removed(storage, job.key),
     )
 
 

@@ -155,8 +155,13 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = {
         "A record of the chain of nights is not what its night wrote.", _INTRUDER
     ),
     "chain-begins": FindingAdvice(
-        "The predecessor of the first journal was removed by the retention, or the gateway is new.",
+        "The predecessor of the first journal was removed by the retention.",
         "Nothing.",
+    ),
+    "forged-removal": FindingAdvice(
+        "A statement about removed dates is not what a removal wrote, or was signed with another"
+        " key: the journals that it names count as missing.",
+        _INTRUDER + " Restore ARCHIVE/_removed from a copy, or remove the file.",
     ),
     "no-seals": FindingAdvice(
         "The date has data, and no seal: nothing proves it, and its rows were not counted.",

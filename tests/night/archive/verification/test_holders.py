@@ -223,6 +223,17 @@ def test_a_lost_journal_is_over_with_the_lease_of_an_instance_that_was_retired(
     assert dates == [DAY]
 
 
+def test_an_instance_that_a_retired_one_followed_is_not_silent(tmp_path: Path) -> None:
+    """Instance b was killed, and a took the lease. Then a lost its journals, and was retired."""
+    made = taken_over(LocalStorage(tmp_path), End.KILLED)
+    retire(made.storage, "plant@a", "it was sold", END, None)
+    for path in [*tmp_path.rglob("plant@a-*.json"), *tmp_path.rglob("plant@a-*.parquet")]:
+        path.unlink()
+
+    for day in AFTER[:2]:
+        assert not any("plant@b" in each.text for each in made.verify(day).findings)
+
+
 def test_an_instance_that_starts_again_leaves_its_killed_journal_as_it_was(
     tmp_path: Path,
 ) -> None:

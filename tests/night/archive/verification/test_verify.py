@@ -16,6 +16,7 @@ from gateway.archive.layout import HOUR, JournalName
 from gateway.archive.signed_json import TAKEN, Previous, StoredDigest, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage
 from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY
+from gateway.night.archive.retention import remove_days
 from gateway.night.archive.seals.seal import End, SealedDamage
 from gateway.night.archive.seals.store import digests_of, seal_path, write_seal
 from gateway.night.archive.segments.journal_facts import CUT
@@ -422,12 +423,25 @@ def test_a_gateway_that_stopped_days_ago_did_not_run(tmp_path: Path) -> None:
 
 def test_the_chain_begins_where_older_dates_were_removed(tmp_path: Path) -> None:
     made = sealed_day(tmp_path, gateways=("east",))
-    for folder in ("", "_seals"):
-        shutil.rmtree(tmp_path / folder / f"date={DAY - NEXT}")
+    remove_days(made.storage, DAY)
 
     verified = made.verify()
 
     assert (errors(verified), warnings(verified)) == ([], ["chain-begins"])
+
+
+def test_the_first_dates_of_an_archive_are_missing_where_no_removal_took_them(
+    tmp_path: Path,
+) -> None:
+    """A signed statement would say so; the dates after them are whole."""
+    made = sealed_day(tmp_path, gateways=("east",))
+    for folder in ("", "_seals"):
+        shutil.rmtree(tmp_path / folder / f"date={DAY - NEXT}")
+
+    whole = verify_archive(made.storage, today=AFTER)
+
+    assert "missing-seal" in errors(whole)
+    assert made.verify().findings == ()
 
 
 def test_a_date_without_seals_is_an_error(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.routes import write_routes
 from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage
+from gateway.night.archive.removed import state_removal
 from gateway.night.archive.retired import retire
 from gateway.night.archive.seals.seal import End
 from gateway.night.archive.verification.verify import verify_archive, verify_day
@@ -90,6 +91,7 @@ def test_a_head_that_comes_back_after_its_dates_were_removed_concerns_no_kept_da
     old, later = MIDNIGHT - 90 * HOUR, MIDNIGHT - 60 * HOUR
     before = Previous(str(JournalName("east", later, 6)), "d" * 64, MIDNIGHT - 30 * HOUR)
     made.add("east", MIDNIGHT, NOON, start=MIDNIGHT, previous=before, end=End.STOPPED)
+    state_removal(made.storage, DAY, [JournalName("east", later, 6)], None)
     head = WriterHead("east", "east", old, None, str(JournalName("east", old, 0)))
     path = tmp_path / head_path("east").with_name(f"east-{old}.earlier")
     path.write_bytes(head.signed(None).to_json())

@@ -12,6 +12,7 @@ from gateway.archive.judged_journals import Seen, Span, as_one, newest_chain
 from gateway.archive.layout import JournalName, day_start, parse_journal_name
 from gateway.archive.signed_json import Previous, Term
 from gateway.night.archive.night_record import NO_NIGHT, HeadSeen, Night
+from gateway.night.archive.removed import Removed
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.plan import plan_night, with_verdict
 from gateway.night.reconcile.nights.world import NewJournal, World
@@ -313,10 +314,11 @@ def test_a_date_whose_rows_are_lost_and_whose_seals_are_there_is_judged() -> Non
 def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> None:
     judged = world(3, *(journal(number, 1) for number in range(1, 7)))
     _, night = link(NO_NIGHT, judged)
-    left = replace(world(4), numbers={("a", 1): {3, 4, 6}})  # the date of 1 and 2 was removed
+    taken = Removed(day(2), {"a": JournalName("a", 1, 2)})
+    left = replace(world(4), numbers={("a", 1): {3, 4, 6}}, removed=taken)
 
     _, night = link(night, left)
-    _, again = link(night, replace(world(5), numbers={("a", 1): {3, 4, 6}}))
+    _, again = link(night, replace(left, today=world(5).today))
 
     (gone,) = (each for each in night.findings if each.rule == "missing-journal")
     assert gone.text == "journals of a, 000005, have no seal: rows are missing"
@@ -324,7 +326,7 @@ def test_seals_that_vanish_after_they_were_judged_are_named_by_every_night() -> 
 
 
 def test_seals_that_vanish_with_all_before_them_are_named_by_every_night() -> None:
-    """The predecessor of the first seal that is left was closed on a date that is kept."""
+    """No removal took the predecessor of the first seal that is left."""
     heads = (head("a", 6, noon(2), stopped=True),)
     _, night = link(
         NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 7)), heads=heads)
@@ -334,8 +336,7 @@ def test_seals_that_vanish_with_all_before_them_are_named_by_every_night() -> No
 
     for seen in (replace(left, before={"a": before}), replace(left, numbers={})):
         named = {each.rule: each.text for each in link(night, seen)[1].findings}
-        number = 4 if seen.before else 6
-        which = f"journals of a, up to 00000{number}"
+        which = f"journals of a, 000001 to 00000{4 if seen.before else 6}"
         assert named["missing-journal"] == f"{which}, have no seal: rows are missing"
 
 
@@ -343,7 +344,8 @@ def test_seals_that_were_removed_with_their_date_are_not_named() -> None:
     _, night = link(NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 7))))
     before = Previous(str(JournalName("a", 1, 4)), "d", noon(1))
     later = world(4)
-    left = replace(later, kept=later.kept - {day(1)}, before={"a": before})
+    taken = Removed(day(2), {"a": JournalName("a", 1, 4)})
+    left = replace(later, kept=later.kept - {day(1)}, before={"a": before}, removed=taken)
 
     assert "missing-journal" not in rules(link(night, replace(left, numbers={("a", 1): {5, 6}}))[1])
 
@@ -437,8 +439,11 @@ def test_processes_leave_the_record_with_their_dates() -> None:
     _, night = link(NO_NIGHT, world(5, *made))
     assert [each.start for each in night.seen] == begins
 
-    later = replace(world(6), kept=frozenset({day(3), day(4), day(5)}), sealed=frozenset())
-    _, night = link(night, later)
+    kept, taken = (
+        frozenset({day(3), day(4), day(5)}),
+        Removed(day(3), {"a": JournalName("a", begins[0], 1)}),
+    )
+    _, night = link(night, replace(world(6), kept=kept, removed=taken))
 
     assert [each.start for each in night.seen] == begins[1:]
 
