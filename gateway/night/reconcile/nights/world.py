@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 
-from gateway.archive.layout import RECONCILED, JournalName, day_of, days_in, parse_journal_name
+from gateway.archive.layout import RECONCILED, JournalName, day_of, days_in
 from gateway.archive.signed_json import Previous
 from gateway.archive.threads import in_threads
 from gateway.night.archive.night_record import HeadSeen, Night
@@ -157,7 +157,7 @@ def _proven_from(seal: Seal, paths: Mapping[str, Path], read: ReadSeal) -> int:
     its process was killed, in the journal or between this one and the next.
     """
     before = seal.previous
-    name = None if before is None else parse_journal_name(before.journal)
+    name = None if before is None else before.name
     if before is None or name is None:
         return seal.opened
     if before.digest is None:
