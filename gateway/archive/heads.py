@@ -97,6 +97,11 @@ class WriterHead(SignedStatement):
         return self.open or (self.closed.journal if self.closed else None)
 
     @property
+    def open_name(self) -> JournalName | None:
+        """The journal that it opened last; None after a clean stop."""
+        return parse_journal_name(self.open or "")
+
+    @property
     def last_name(self) -> JournalName:
         """The last journal, to compare heads by; the number -1 without one."""
         return parse_journal_name(self.last or "") or JournalName(self.writer, 0, -1)
@@ -204,8 +209,7 @@ def _aside(path: Path, content: bytes) -> Path:
 
 
 def _earlier_path(head: WriterHead) -> Path:
-    name = parse_journal_name(head.last or "")
-    return Path(HEADS) / f"{head.writer}-{name.start if name else 0}{_EARLIER}"
+    return Path(HEADS) / f"{head.writer}-{head.last_name.start}{_EARLIER}"
 
 
 def remove_earlier(storage: Storage, journals: Iterable[JournalName]) -> None:

@@ -50,6 +50,7 @@ HEADS: Final = "_heads"
 OTHERS: Final = ".others"  # in the folders of heads and names of a buffer: copies
 UPLOADED: Final = ".uploaded"  # in the folder of heads of a buffer: those that it uploaded last
 NIGHTS: Final = Path("_nights")
+RECONCILED: Final = Path("_reconciled")
 DONE_DAYS: Final = Path("_done")
 DICTIONARY: Final = "_dictionary"
 SECOND: Final = 1_000_000  # microseconds
@@ -240,9 +241,9 @@ def oldest_kept(keep_days: int, today: date) -> date:
 
 def reconciled_folder(root: Path, day: date) -> Path:
     """Return the folder of the nightly results of `day`."""
-    return root / "_reconciled" / f"date={day.isoformat()}"
+    return day_folder(root / RECONCILED, day)
 
 
 def followed_folder(root: Path) -> Path:
     """Return the folder of the results of `reconcile --follow`."""
-    return root / "_reconciled" / "follow"
+    return root / RECONCILED / "follow"

@@ -18,6 +18,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Protocol, Self, get_args, get_origin, get_type_hints
 
+from gateway.archive.layout import JournalName, parse_journal_name
 from gateway.untyped import Untyped
 
 
@@ -105,6 +106,11 @@ class Previous:
     journal: str  # the stem of its file name
     digest: str | None
     closed: int
+
+    @property
+    def name(self) -> JournalName | None:
+        """The parts of its stem; None where it is none of a journal."""
+        return parse_journal_name(self.journal)
 
     @property
     def taken(self) -> bool:

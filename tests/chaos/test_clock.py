@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.clock import today
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job, reconcile
 from tests.archived import archived
 from tests.brokers.mosquitto import StartMosquitto
@@ -118,7 +119,7 @@ def test_a_night_finds_nothing_out_of_order_after_steps_of_the_clock(
                 assert gateway.end() == 0
 
     check_times(tmp_path)
-    report = reconcile(Job(tmp_path / "archive", day), lambda *_: None)
+    report = reconcile(open_archive(tmp_path / "archive"), day, Job(), lambda *_: None)
     assert report.total("received") == report.total("delivered") == sent
     assert not report.total("out of order")
 

@@ -23,7 +23,7 @@ LIMITS = {"max_connections", "max_list_items", "max_peer_bytes", "max_total_byte
 @pytest.mark.parametrize(
     ("words", "kind", "others"),
     [
-        (RECONCILE, Job, {"day", "samples", "key", "now", "carried", "read_seal"}),
+        (RECONCILE, Job, {"samples", "now"}),
         (RECONCILE, FollowOptions, {"root"}),
         (("archive", "generate", "ARCHIVE", "--messages", "1"), Traffic, {"day"}),
         (("broker", "yami4"), Yami4BrokerOptions, LIMITS),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job, reconcile
 from tests.simulation.nights import DAY, LATER, SimulatedNight, contradictions
 
@@ -34,7 +35,7 @@ def test_the_night_says_what_the_books_say(
     night = SimulatedNight(tmp_path)
     night.add(seeds)
 
-    report = reconcile(Job(tmp_path, DAY, full=full, now=LATER), lambda *_: None)
+    report = reconcile(open_archive(tmp_path), DAY, Job(full=full, now=LATER), lambda *_: None)
 
     assert not night.findings
     assert not [*contradictions(night, report)]

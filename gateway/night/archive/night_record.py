@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from gateway.archive.findings import Finding
 from gateway.archive.judged_journals import Seen, has_judged
-from gateway.archive.layout import NIGHTS, JournalName
+from gateway.archive.layout import NIGHTS, JournalName, parse_journal_name
 from gateway.archive.signed_json import NO_TERM, Previous, SignedStatement, Term
 
 if TYPE_CHECKING:  # the gateway itself never loads Arrow
@@ -39,6 +39,21 @@ class HeadSeen:
     at: int
     gateway: str = ""
     lease: Term = NO_TERM
+
+    def went_back(self, before: HeadSeen) -> bool:
+        """Return whether it states an earlier journal than `before`, an older head, did.
+
+        A new process may count from the begin.
+        """
+        (old_start, old_number), (start, number) = before._last, self._last
+        return number < old_number and start <= old_start
+
+    @property
+    def _last(self) -> tuple[int, int]:
+        """The start and the number of the last journal that it names."""
+        stem = self.open or (self.closed.journal if self.closed else "")
+        name = parse_journal_name(stem)
+        return (name.start, name.number) if name else (0, -1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date, timedelta
 from time import monotonic
 from traceback import format_exc
@@ -138,27 +137,25 @@ def _reconcile(args: argparse.Namespace, errors: Console) -> Run:
         raise ReconcileError("--in-flight-seconds, --late and --spooled-days are 0 or more")
     (written_location if days else named_location)(args.archive)
     check_driver()
+    from gateway.night.archive.open_archive import open_archive  # loads PyArrow
     from gateway.night.reconcile.job import Job  # the extra may be absent
     from gateway.night.reconcile.nights.run import closed_dates, run_dates, run_night
+    from gateway.night.reconcile.report.result_folder import results_of
 
-    job = options_of(
-        Job,
-        args,
-        day=days[-1] if days else clock.today(),
-        key=seal_key(args),
-        mapping=None if args.mapping is None else to_rules(load(args.mapping).routes),
-    )
+    archive = open_archive(args.archive, seal_key(args))
+    mapping = None if args.mapping is None else to_rules(load(args.mapping).routes)
+    job = options_of(Job, args, mapping=mapping)
     with progress(errors) as show_step:
         if not days and args.output is None:
-            night = run_night(job, show_step, args.expect)
+            night = run_night(archive, job, show_step, args.expect)
             run, digest = night.run, night.link.mac
         else:
-            days = days or closed_dates(job)
+            days = days or closed_dates(archive, clock.today())
             if not days:
                 raise ReconcileError("the archive has no closed date; give --date D")
-            run, digest = Run(run_dates(job, days, show_step)), ""
+            run, digest = Run(run_dates(archive, job, days, show_step)), ""
     day = run.report.day
-    page = "" if day is None else replace(job, day=day).report_page
+    page = "" if day is None else results_of(archive, day, job.output).page
     lines = [f"report: {page}"] if page else []
     for line in lines + ([f"night: {digest}"] if digest else []):
         errors.print(line, soft_wrap=True)

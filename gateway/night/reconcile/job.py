@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from time import monotonic
@@ -12,12 +12,10 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import error
-from gateway.archive.layout import DAY, SECOND, SPOOLED_DAYS, day_folder, reconciled_folder
-from gateway.archive.location import ArchiveLocation, absolute_location
+from gateway.archive.layout import DAY, SECOND, SPOOLED_DAYS
 from gateway.archive.routes import Rules
-from gateway.archive.storage import open_storage
 from gateway.clock import moment, now
-from gateway.night.archive.seals.store import ReadSeal
+from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.verification.holders import Holder
 from gateway.night.reconcile.classify.survey import DateFiles, survey
 from gateway.night.reconcile.input.inputs import (
@@ -33,9 +31,9 @@ from gateway.night.reconcile.report.cut_results import CutResults, write_cuts
 from gateway.night.reconcile.report.gaps import ReportedGap
 from gateway.night.reconcile.report.hop_results import HopResults, write_hops
 from gateway.night.reconcile.report.name_results import NameResults, write_names
-from gateway.night.reconcile.report.report import REPORT_PAGE, Report
-from gateway.night.reconcile.report.result_folder import ResultFolder
-from gateway.night.reconcile.report.rows import Row
+from gateway.night.reconcile.report.report import Report
+from gateway.night.reconcile.report.result_folder import ResultFolder, results_of
+from gateway.night.reconcile.report.rows import Row, Rows
 from gateway.night.reconcile.report.source_gaps import reported_gaps
 from gateway.night.reconcile.report.timelines import Turn
 from gateway.night.reconcile.root_cause import spark_faults
@@ -48,14 +46,12 @@ FULL_ROWS: Final = 400_000  # of the date: 200,000 copies; with more, the sets a
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The date to reconcile, and the options."""
+    """The options of a run, for each of its dates."""
 
-    archive: Path | str  # a folder, or a URL
-    day: date
     output: Path | None = None  # a local folder with one for each date; by default the archive
     master: str = "local[*]"
     full: bool | None = None  # join every row; None: below `FULL_ROWS`
-    hops: bool = False  # messages between gateways, too
+    hops: bool = False  # also the messages between gateways
     strict: bool = False  # marked duplicates and late deliveries fail the verdict
     accept_gaps: bool = False  # gaps of sources do not change the exit status
     accept_cuts: bool = False  # nor does what is known on another's word only
@@ -63,27 +59,8 @@ class Job:
     late: int = 300  # seconds after receipt; a later delivery is late
     spooled_days: int = SPOOLED_DAYS
     samples: int = 10  # of each class
-    key: bytes | None = None  # of the seals
     mapping: Rules | None = None  # of all names; None: the archived routes of their time
     now: int | None = None  # microseconds; by default the time of this machine
-    carried: Sequence[Row] = ()  # the other dates of the run, for the report
-    read_seal: ReadSeal | None = None  # keeps the seals that several dates need
-
-    @property
-    def location(self) -> ArchiveLocation:
-        return absolute_location(self.archive)
-
-    @property
-    def results(self) -> ResultFolder:
-        if self.output is None:
-            return ResultFolder(self.location, reconciled_folder(Path(), self.day))
-        return ResultFolder(ArchiveLocation(self.output.resolve()), day_folder(Path(), self.day))
-
-    @property
-    def report_page(self) -> str:
-        """The path or the URL of the report."""
-        root = self.results.location.url.partition("?")[0] or str(self.results.location.local)
-        return f"{root.rstrip('/')}/{self.results.folder.as_posix()}/{REPORT_PAGE}"
 
     @property
     def at(self) -> int:
@@ -98,24 +75,26 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The results of the five steps; the date has no answer without a readable segment."""
+    """The results of the steps after the files; they are empty without a readable segment."""
 
-    files: DateFiles
     copies: CopyResults = field(default_factory=CopyResults)
     names: NameResults = field(default_factory=NameResults)
     cuts: CutResults = field(default_factory=CutResults)
     hops: HopResults = field(default_factory=HopResults)
 
 
-def reconcile(job: Job, show_step: ShowStep) -> Report:
+def reconcile(
+    archive: OpenArchive, day: date, job: Job, show_step: ShowStep, carried: Rows = ()
+) -> Report:
     """Reconcile one date; its results replace those of an earlier run at the end.
+
+    `carried` are the other dates of the run, for the report.
 
     Raises:
         ReconcileError: another run writes the same results, or Spark does not start or finish.
-        ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read, or the results cannot be written.
     """
-    results = job.results
+    results = results_of(archive, day, job.output)
     with results.locked() as check_held:
         began = monotonic()
         show_step(f"starting Spark on {job.master}")
@@ -123,22 +102,28 @@ def reconcile(job: Job, show_step: ShowStep) -> Report:
         with spark_session(job.master, short=job.full is not True) as spark:
             started = monotonic()
             with spark_faults("the job"), task_shares(spark, show_step) as shown:
-                judged = judge(spark, job, results, shown)
+                files = verified_files(spark, archive, day, job, shown)
+                judged = judge(spark, files, results, job, shown)
         show_step("done")
-        files, job_ends = judged.files.seconds, monotonic() - started
-        timings = {"files": files, "spark": started - began, "job": job_ends - files}
-        # Rounded here, because the page of a summary is that of its report.
-        report = _report(job, judged, {name: round(each, 3) for name, each in timings.items()})
+        ended = monotonic() - started - files.seconds
+        timings = {"files": files.seconds, "spark": started - began, "job": ended}
+        report = replace(
+            report_of(archive, files, judged, job),
+            carried=carried,
+            # Rounded here, because the page of a summary is that of its report.
+            timings={name: round(each, 3) for name, each in timings.items()},
+        )
         check_held()
         results.publish(report)
         return report
 
 
-def judge(spark: SparkSession, job: Job, results: ResultFolder, show_step: ShowStep) -> Judged:
-    """Prove one date in five steps, each with a result; the tables are written on the way."""
-    files = _files(spark, job, show_step)
+def judge(
+    spark: SparkSession, files: DateFiles, results: ResultFolder, job: Job, show_step: ShowStep
+) -> Judged:
+    """Prove the messages of a date in four steps; each writes its tables, and has a result."""
     if not files.inputs.day:
-        return Judged(files)
+        return Judged()
     strict, number = job.strict, job.samples
     copies = write_copies(spark, results, files, show_step, strict=strict, number=number)
     show_step("translating the names again")
@@ -146,18 +131,24 @@ def judge(spark: SparkSession, job: Job, results: ResultFolder, show_step: ShowS
     show_step("looking for what was cut")
     cuts = write_cuts(spark, results, files, number=number)
     if not job.hops:
-        return Judged(files, copies, names, cuts)
+        return Judged(copies, names, cuts)
     show_step("joining the gateways")
     hops = write_hops(spark, results, files, strict=strict, number=number)
-    return Judged(files, copies, names, cuts, hops)
+    return Judged(copies, names, cuts, hops)
 
 
-def _files(spark: SparkSession, job: Job, show_step: ShowStep) -> DateFiles:
-    """Verify the files of the date, look at them and at those around it, and read the routes."""
-    location, day, in_flight = job.location, job.day, job.in_flight * SECOND
+def verified_files(
+    spark: SparkSession, archive: OpenArchive, day: date, job: Job, show_step: ShowStep
+) -> DateFiles:
+    """Verify the files of the date, look at them and at those around it, and read the routes.
+
+    Raises:
+        OSError: the archive cannot be read.
+    """
+    location, in_flight = archive.location, job.in_flight * SECOND
     began = monotonic()
     show_step(f"checking the files of {day}")
-    inputs = find_inputs(location, day, job.key, hashed_by(spark, location), job.read_seal)
+    inputs = find_inputs(archive, day, hashed_by(spark, location))
     seconds = monotonic() - began
     full = inputs.rows < FULL_ROWS if job.full is None else job.full
     opened = {name: at - in_flight for name, at in inputs.opened.items()}
@@ -169,37 +160,36 @@ def _files(spark: SparkSession, job: Job, show_step: ShowStep) -> DateFiles:
     inputs = verify_around(inputs, found.near)
     end = day_range(day)[1]
     until = min(job.at, end + job.spooled_days * DAY)
-    history, newer = read_history(open_storage(location), end, job.key, until)
+    history, newer = read_history(archive.storage, end, archive.key, until)
     return DateFiles(scope, inputs, seconds, found, history, newer)
 
 
-def _report(job: Job, judged: Judged, timings: Mapping[str, float]) -> Report:
+def report_of(archive: OpenArchive, files: DateFiles, judged: Judged, job: Job) -> Report:
     """Make the report of a date from the results of all steps."""
-    files, copies, names, hops = judged.files, judged.copies, judged.names, judged.hops
-    verified, answered = files.inputs.verified, bool(files.inputs.day)
+    copies, names, hops = judged.copies, judged.names, judged.hops
+    day, verified, answered = files.scope.day, files.inputs.verified, bool(files.inputs.day)
     findings = [*files.inputs.findings, *names.findings]
     gaps: Sequence[ReportedGap] = ()
     proof: Row = {"unproven": verified.unproven}
     if answered:
-        gaps = reported_gaps(files.found.gaps, files.lasting, verified.pauses, job.day, job.at)
+        gaps = reported_gaps(files.found.gaps, files.lasting, verified.pauses, day, job.at)
         sets = 0 if files.scope.full else len(files.inputs.all)
         proof = {"copies": copies.proven, "compared": copies.compared, "sets": sets,
-                 "seals": verified.seals, "keyed": job.key is not None, **proof}  # fmt: skip
+                 "seals": verified.seals, "keyed": archive.key is not None, **proof}  # fmt: skip
     else:
         text = "there is no readable segment of this date"
-        findings.append(error("no-data", f"date={job.day}", text))
+        findings.append(error("no-data", f"date={day}", text))
     return Report(
-        str(job.archive), job.day, findings,
+        archive.name, day, findings,
         routes=copies.routes, dead_letters=copies.dead_letters, samples=copies.samples,
         gateways=copies.gateways, hours=copies.hours, whole_day=copies.whole_day,
         names=copies.names, totals=copies.totals,
         renamed=names.rows, names_unchecked=names.unchecked,
-        gaps=gaps, holders=list(map(_turn, verified.holders)), carried=job.carried,
+        gaps=gaps, holders=list(map(_turn, verified.holders)),
         hops=hops.rows, hop_samples=hops.samples, hops_unchecked=hops.unchecked,
         cuts=judged.cuts.rows, cut_samples=judged.cuts.samples,
         proof=proof, mode="full" if files.scope.full else "sets", strict=job.strict,
         accept_gaps=job.accept_gaps, accept_cuts=job.accept_cuts, answered=answered,
-        timings=timings,
     )  # fmt: skip
 
 

@@ -82,13 +82,12 @@ def one_replay(configuration: Configuration) -> Iterator[None]:
 
 def convert_killed_replays(configuration: Configuration) -> None:
     """Convert the journals of replays that were killed, so that their deliveries are known."""
-    from gateway.archive.storage import open_storage  # noqa: PLC0415
-    from gateway.night.archive.segments.convert import convert_abandoned  # noqa: PLC0415  # Arrow
+    from gateway.night.archive.open_archive import opened_at  # noqa: PLC0415  # Arrow
+    from gateway.night.archive.segments.convert import convert_abandoned  # noqa: PLC0415
 
     if configuration.archive is not None:
-        location = archive_location(configuration.archive)
         key = archive_options(configuration.archive).seal_key
-        convert_abandoned(location, open_storage(location), key)
+        convert_abandoned(opened_at(archive_location(configuration.archive), key))
 
 
 def delivered_row(message: Message, *, converted: bool, **columns: Cell) -> Rows:

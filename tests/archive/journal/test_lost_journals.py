@@ -15,9 +15,9 @@ from gateway.archive.journal import local_head
 from gateway.archive.journal.ends import read_head
 from gateway.archive.journal.records import Rows, pack
 from gateway.archive.layout import ACK, HOUR
-from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.archive.verification.verify import verify_archive
 from tests.archive.journal.processes import (
@@ -60,15 +60,14 @@ def test_a_lost_head_begins_a_new_chain(tmp_path: Path, *, stopped: bool) -> Non
 
 def test_a_night_converts_the_killed_journal_of_a_keyed_gateway(tmp_path: Path) -> None:
     """As after the takeover of a pair: the dead instance does not start before the night."""
-    location, storage = ArchiveLocation(tmp_path), LocalStorage(tmp_path)
     process = Process(tmp_path, options=replace(QUICK, seal_key=KEY))
     process.write(1, 2)
     path = process.kill()
 
     for other in (None, b"another key"):
-        convert_abandoned(location, storage, other)
+        convert_abandoned(open_archive(tmp_path, other))
         assert path.exists()
-    convert_abandoned(location, storage, KEY)
+    convert_abandoned(open_archive(tmp_path, KEY))
 
     assert not path.exists()
     assert numbers(tmp_path) == [1, 2]
@@ -86,7 +85,7 @@ def test_a_forged_key_of_a_journal_proves_nothing(tmp_path: Path) -> None:
     records = content.removeprefix(head.pack())
     path.write_bytes(replace(head, opened=head.opened + 1).pack() + records)
 
-    convert_abandoned(ArchiveLocation(tmp_path), LocalStorage(tmp_path), KEY)
+    convert_abandoned(open_archive(tmp_path, KEY))
 
     assert path.exists()
 

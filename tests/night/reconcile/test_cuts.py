@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from gateway.archive.journal.records import Cell, Rows
 from gateway.cli import main
 from gateway.model.cut_class import CutClass
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.night.reconcile.nights.run import run_night
 from gateway.night.reconcile.report.headline import headline
@@ -100,7 +101,7 @@ def test_a_cut_beside_a_loss_leaves_the_loss(tmp_path: Path, *, full: bool) -> N
         *cut(2),
     )
 
-    report = reconcile(Job(root, DAY, tmp_path / "out", full=full, now=NOON), silent)
+    report = reconcile(open_archive(root), DAY, Job(tmp_path / "out", full=full, now=NOON), silent)
 
     assert report.verdict == "not clean: 1 missing"
     assert (report.total("received"), report.total("delivered")) == (2, 1)
@@ -114,14 +115,14 @@ def test_a_later_row_proves_a_cut_of_a_judged_date(tmp_path: Path) -> None:
     """The row that it repeats comes into the archive two days later."""
     root = tmp_path / "archive"
     archive(root, *cut(2), clock=lambda: NOON + DAYS)
-    first = run_night(Job(root, DAY, now=NOON + DAYS), silent).report
-    again = run_night(Job(root, DAY, now=NOON + 2 * DAYS), silent).report
+    first = run_night(open_archive(root), Job(now=NOON + DAYS), silent).report
+    again = run_night(open_archive(root), Job(now=NOON + 2 * DAYS), silent).report
     archive(
         root, received([1], received=NOON), delivered([1], received=NOON), start=START + 1,
         clock=lambda: NOON + 2 * DAYS,
     )  # fmt: skip
 
-    second = run_night(Job(root, DAY, now=NOON + 3 * DAYS), silent).report
+    second = run_night(open_archive(root), Job(now=NOON + 3 * DAYS), silent).report
 
     assert (first.status, again.day) == (3, None)
     assert (second.day, cuts_of(second)) == (DAY, Counter({("erp", CutClass.PROVEN.value): 1}))
@@ -143,7 +144,7 @@ def test_what_thin_left_out_is_decided_and_a_lost_latest_is_not(
         delivered([3], received=NOON),
     )
 
-    report = reconcile(Job(root, DAY, tmp_path / "out", full=full, now=NOON), silent)
+    report = reconcile(open_archive(root), DAY, Job(tmp_path / "out", full=full, now=NOON), silent)
 
     assert report.verdict == "not clean: 1 missing"
     assert (report.total("received"), report.total("delivered")) == (2, 1)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.generate_archive import generate
@@ -56,7 +57,7 @@ def test_the_figures_of_every_table_are_those_of_duckdb(tmp_path: Path, *, full:
     engine.execute(f"CREATE VIEW archived AS FROM {files}")
     engine.execute(QUERIES.read_text(encoding="utf-8"))
 
-    reconcile(Job(root, DAY, output, full=full), lambda _text, _share=None: None)
+    reconcile(open_archive(root), DAY, Job(output, full=full), lambda _text, _share=None: None)
 
     for name in TABLES:
         expected = engine.table(name).to_arrow_table()
@@ -95,8 +96,8 @@ def test_the_figures_between_gateways_are_those_of_duckdb(tmp_path: Path) -> Non
     engine.execute(f"CREATE VIEW archived AS FROM {files}")
     engine.execute(QUERIES.with_name("hop_figures.sql").read_text(encoding="utf-8"))
 
-    job = Job(root, DAY, output, hops=True, now=CLOSED + 30 * 24 * HOUR)
-    reconcile(job, lambda _text, _share=None: None)
+    job = Job(output, hops=True, now=CLOSED + 30 * 24 * HOUR)
+    reconcile(open_archive(root), DAY, job, lambda _text, _share=None: None)
 
     for name, others in (("hops", ("altered", "in_gap", "in_flight", "marked")), ("renamed", ())):
         expected = engine.table(name).to_arrow_table()

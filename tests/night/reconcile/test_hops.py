@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from gateway.archive.routes import write_routes
 from gateway.cli import main
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.run import run_night
 from gateway.night.reconcile.report.headline import headline
@@ -39,7 +40,7 @@ def test_messages_in_flight_between_gateways_are_judged_again_and_losses_break_t
         chain.message(number, NOON + number * SECOND)
     chain.relay("plant", 9, CLOSED - SECOND)  # the receipt is not in the archive yet
     chain.write(clean, through_writer=True)
-    night = run_night(Job(clean, DAY, hops=True, now=CLOSED + 24 * HOUR), lambda *_: None)
+    night = run_night(open_archive(clean), Job(hops=True, now=CLOSED + 24 * HOUR), lambda *_: None)
     assert (night.report.status, night.report.total("in flight")) == (0, 0)
     assert headline(night.report).endswith("; between gateways 1 in flight")
     (record,) = night.link.dates

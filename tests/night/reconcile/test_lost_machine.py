@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.layout import DAY as DAY_LENGTH
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.run import run_night
 from tests.archive.bucket import Bucket
 from tests.archive.journal.processes import no_converter
 from tests.archive.journal.test_lost_machines import World, stopped_before
-from tests.archive.samples import DAY, NOON
+from tests.archive.samples import NOON
 
 __all__ = ["no_converter"]  # a fixture
 
@@ -38,7 +39,7 @@ def test_the_night_after_a_lost_machine_names_its_journal(
     other.write(5)
     world.stop(other)
 
-    night = run_night(Job(bucket.url, DAY, now=NOON + DAY_LENGTH), lambda *_: None)
+    night = run_night(open_archive(bucket.url), Job(now=NOON + DAY_LENGTH), lambda *_: None)
 
     assert night.run.status == 1
     assert lost in str(night.report.errors)

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.storage import LocalStorage
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.night.reconcile.report.report import Report
 from gateway.night.reconcile.report.result_folder import ResultFolder
@@ -47,8 +48,8 @@ def run(spark: SparkSession, root: Path, *, full: bool) -> Result:
     output = root.with_name(f"full-{full}")
     group = f"{root} {full}"
     spark.sparkContext.setJobGroup(group, "a night")
-    job = Job(root, DAY, output, full=full, late=LATE, now=NOON)
-    report = reconcile(job, silent)
+    job = Job(output, full=full, late=LATE, now=NOON)
+    report = reconcile(open_archive(root), DAY, job, silent)
     jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
     listed = pq.read_table(output / f"date={DAY}" / "exceptions", partitioning=None).to_pylist()
     found = {

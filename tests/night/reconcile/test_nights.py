@@ -33,6 +33,7 @@ from gateway.cli import main
 from gateway.errors import ReconcileError
 from gateway.night.archive.compaction.compact_day import compact_day
 from gateway.night.archive.night_record import night_path
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.seals.seal import End
 from gateway.night.archive.segments.tables import sort_rows, to_table
 from gateway.night.reconcile.job import Job, reconcile
@@ -98,9 +99,9 @@ def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
         dead(4, received=NOON),
     )
     later = DAY + timedelta(days=3)
-    first = Job(root, DAY, output, full=False, late=10**6, now=NOON + DAYS)
+    first = Job(output, full=False, late=10**6, now=NOON + DAYS)
 
-    night = reconcile(first, silent)
+    night = reconcile(open_archive(root), DAY, first, silent)
 
     assert night.verdict == "not clean: 1 missing"
     assert {name: night.total(name) for name in ("in flight", "refused")} == {
@@ -115,10 +116,12 @@ def test_a_night_becomes_clean_when_its_copies_arrive(tmp_path: Path) -> None:
         delivered([3, 4], time=at, received=NOON, replayed=True),
         start=START + 1,
     )
-    report = reconcile(Job(root, later, output, late=10**6, now=at + DAYS), silent)
+    report = reconcile(open_archive(root), later, Job(output, late=10**6, now=at + DAYS), silent)
 
     assert report.verdict == "clean"
-    again = reconcile(Job(root, DAY, tmp_path / "again", full=False, late=10**6), silent)
+    again = reconcile(
+        open_archive(root), DAY, Job(tmp_path / "again", full=False, late=10**6), silent
+    )
     assert (again.verdict, again.total("recovered"), again.total("delivered")) == ("clean", 2, 2)
 
 
@@ -160,7 +163,7 @@ def test_a_tap_sees_copies_that_were_spooled_for_days(
         start=START + 1,
     )
 
-    night = run_night(Job(root, DAY, now=at + DAYS, late=10**6, full=full), silent)
+    night = run_night(open_archive(root), Job(now=at + DAYS, late=10**6, full=full), silent)
 
     (earlier,) = night.report.carried
     assert earlier["verdict"] == "not clean: 1 lost in target"
@@ -176,7 +179,7 @@ def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -
     spooled = delivered([1], received=NOON, leg="spooled", outcome="spooled")
     archive(root, received([1], received=NOON), spooled)
     compact_day(ArchiveLocation(root), DAY, merged_here, lambda _: None)
-    first = run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    first = run_night(open_archive(root), Job(now=NOON + DAYS), silent)
     marker = json.loads((root / marker_path(DAY)).read_bytes())
     assert (marker["night"], marker["in_flight"]) == (1, 1)
     assert (first.report.total("in flight"), first.link.unsettled[0].date) == (1, str(DAY))
@@ -188,7 +191,7 @@ def test_a_night_judges_again_what_its_copies_in_flight_became(tmp_path: Path) -
         start=START + 1,
     )
 
-    second = run_night(Job(root, DAY, now=at + DAYS, late=10**6), silent, first.link.mac)
+    second = run_night(open_archive(root), Job(now=at + DAYS, late=10**6), silent, first.link.mac)
 
     (carried,) = second.report.carried
     assert (carried["date"], carried["before"], carried["after"]) == (str(DAY), 1, 0)
@@ -207,25 +210,25 @@ def test_a_copy_whose_spool_is_lost_is_missing_before_its_date_is_removed(tmp_pa
     writer = ArchiveWriter(root, "edge", late, QUICK, clock=lambda: late)
     put(writer, received([1], time=late, received=late), spooled)
     writer.close()
-    first = run_night(Job(root, day, now=midnight + DAYS + night), silent)
+    first = run_night(open_archive(root), Job(now=midnight + DAYS + night), silent)
     assert (first.report.total("in flight"), first.link.unsettled[0].date) == (1, str(day))
     forget = ["archive", "forget", str(root), "--keep-days", "2"]
 
     assert main(forget) == 0
-    last = run_night(Job(root, day, now=day_start(today) + night), silent)
+    last = run_night(open_archive(root), Job(now=day_start(today) + night), silent)
 
     assert last.report.verdict == "not clean: 1 missing"
     assert not last.link.unsettled
     assert main(forget) == 0
     assert not (root / f"date={day}").exists()
-    after = run_night(Job(root, day, now=day_start(today) + DAYS + night), silent)
+    after = run_night(open_archive(root), Job(now=day_start(today) + DAYS + night), silent)
     assert (after.run.headline, after.run.verdict) == (NOTHING, "")
 
 
 def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, received([1], received=NOON), delivered([1], received=NOON))
-    first = run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    first = run_night(open_archive(root), Job(now=NOON + DAYS), silent)
     assert (first.report.verdict, first.link.unsettled) == ("clean", ())
     at = NOON + 2 * DAYS
     archive(
@@ -235,17 +238,17 @@ def test_a_second_delivery_on_a_later_day_takes_back_a_clean_verdict(tmp_path: P
         start=START + 1,
     )
 
-    second = run_night(Job(root, DAY, now=at + DAYS, late=10**6), silent)
+    second = run_night(open_archive(root), Job(now=at + DAYS, late=10**6), silent)
 
     (again,) = second.report.carried
     assert (again["date"], again["status_before"], again["status"]) == (str(DAY), 0, 1)
     assert again["verdict"] == "not clean: 1 unexpected, 1 duplicated"
     assert second.run.exit_status == 1
-    third = run_night(Job(root, DAY, now=at + DAYS), silent)
+    third = run_night(open_archive(root), Job(now=at + DAYS), silent)
     assert third.report.day is None
     assert (third.run.exit_status, third.run.verdict) == (1, "not clean: 1 of 2 dates")
     with pytest.raises(ReconcileError, match="no night of the chain has the digest"):
-        run_night(Job(root, DAY, now=at + DAYS), silent, "0" * 64)
+        run_night(open_archive(root), Job(now=at + DAYS), silent, "0" * 64)
 
 
 @pytest.mark.parametrize("days", [0, pytest.param(1, marks=pytest.mark.nightly)])
@@ -264,10 +267,10 @@ def test_a_night_that_resumes_repeats_what_the_interrupted_one_found(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_night(Job(root, DAY, now=at + DAYS), killed)
-    second = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).run
-    third = run_night(Job(root, DAY, now=at + (1 + days) * DAYS), silent).run
-    fourth = run_night(Job(root, DAY, now=at + (2 + days) * DAYS), silent).run
+        run_night(open_archive(root), Job(now=at + DAYS), killed)
+    second = run_night(open_archive(root), Job(now=at + (1 + days) * DAYS), silent).run
+    third = run_night(open_archive(root), Job(now=at + (1 + days) * DAYS), silent).run
+    fourth = run_night(open_archive(root), Job(now=at + (2 + days) * DAYS), silent).run
 
     assert (second.report.day, second.report.verdict, second.exit_status) == (later, "clean", 1)
     assert second.verdict == third.verdict == "not clean: 1 of 2 dates"
@@ -294,17 +297,17 @@ def test_an_evening_before_any_date_has_ended_has_no_verdict(
 def test_what_a_night_finds_beside_its_dates_leaves_their_verdict_alone(tmp_path: Path) -> None:
     root, at = tmp_path / "archive", NOON + 2 * DAYS
     archive(root, received([1], received=NOON), delivered([1], received=NOON))
-    run_night(Job(root, DAY, now=NOON + DAYS), silent)
-    run_night(Job(root, DAY, now=at), silent)
+    run_night(open_archive(root), Job(now=NOON + DAYS), silent)
+    run_night(open_archive(root), Job(now=at), silent)
     own = received([9], time=at, received=at), delivered([9], time=at, received=at)
     archive(root, *own, start=START + 1)
     (root / night_path(1)).unlink()
 
-    judged = run_night(Job(root, DAY, now=at + DAYS), silent)
-    idle = run_night(Job(root, DAY, now=at + 2 * DAYS), silent)
+    judged = run_night(open_archive(root), Job(now=at + DAYS), silent)
+    idle = run_night(open_archive(root), Job(now=at + 2 * DAYS), silent)
     acknowledge = ["archive", "acknowledge", str(root), "missing-night", "_nights/1.json"]
     assert main([*acknowledge, "--why", "an operator removed it"]) == 0
-    known = run_night(Job(root, DAY, now=at + 2 * DAYS), silent)
+    known = run_night(open_archive(root), Job(now=at + 2 * DAYS), silent)
 
     summary = json.loads(
         (reconciled_folder(root, DAY + timedelta(days=2)) / "summary.json").read_bytes()
@@ -338,9 +341,9 @@ def test_a_sighting_after_midnight_may_be_in_an_open_journal(tmp_path: Path) -> 
     writer = ArchiveWriter(root, "edge", START + 1, QUICK, clock=lambda: at)
     put(writer, seen([2], at, identified=True))
 
-    first = run_night(Job(root, DAY, now=midnight + 5 * MINUTE), silent).report
+    first = run_night(open_archive(root), Job(now=midnight + 5 * MINUTE), silent).report
     writer.close()
-    second = run_night(Job(root, DAY, now=midnight + DAYS + HOUR), silent).report
+    second = run_night(open_archive(root), Job(now=midnight + DAYS + HOUR), silent).report
 
     assert first.verdict == "clean"
     (again,) = [row for row in second.carried if row["date"] == str(DAY)]
@@ -359,14 +362,14 @@ def test_the_proof_of_an_evening_without_messages_may_come_after_its_night(
     seal = partial(write_sealed, LocalStorage(root), gateway="edge")
     names = [str(JournalName("edge", START, number)) for number in (1, 2)]
     closed = seal(names[0], sort_rows(table), closed=evening, end=end)
-    first = run_night(Job(root, DAY, now=midnight + HOUR), silent).report
+    first = run_night(open_archive(root), Job(now=midnight + HOUR), silent).report
     opened = evening if end is End.CLOSED else midnight + HOUR
     seal(
         *(names[1], table[:0]),
         previous=closed.link, opened=opened, closed=midnight + 2 * HOUR, end=End.STOPPED,
     )  # fmt: skip
 
-    second = run_night(Job(root, DAY, now=midnight + DAYS + HOUR), silent).report
+    second = run_night(open_archive(root), Job(now=midnight + DAYS + HOUR), silent).report
 
     assert "open-chain" in [each.rule for each in first.errors]
     assert (second.day, second.verdict) == (DAY, "clean")
@@ -378,14 +381,14 @@ def test_a_date_without_whole_results_is_judged_again(tmp_path: Path, kept: str)
     """As an interrupted replacement in a bucket leaves it: files under the new name."""
     root = tmp_path / "archive"
     archive(root, received([1], received=NOON), delivered([1], received=NOON))
-    run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    run_night(open_archive(root), Job(now=NOON + DAYS), silent)
     night = reconciled_folder(root, DAY)
     if kept != "deleted":
         shutil.copytree(night, night.with_name(f".new-{night.name}"))
     if kept != "both":
         shutil.rmtree(night)
 
-    report = run_night(Job(root, DAY, now=NOON + 3 * DAYS), silent).report
+    report = run_night(open_archive(root), Job(now=NOON + 3 * DAYS), silent).report
 
     assert (report.day, report.verdict) == (DAY, "clean")
     assert (night / "summary.json").exists()
@@ -401,10 +404,10 @@ def test_two_runs_of_a_date_do_not_share_a_folder(tmp_path: Path) -> None:
     def second(_step: str, share: float | None = None) -> None:
         if share is None:
             with pytest.raises(ReconcileError) as found:
-                reconcile(Job(root, DAY), silent)
+                reconcile(open_archive(root), DAY, Job(), silent)
             refused.append(str(found.value))
 
-    report = reconcile(Job(root, DAY), second)
+    report = reconcile(open_archive(root), DAY, Job(), second)
 
     assert report.total("missing") == 1
     night = reconciled_folder(root, DAY)
@@ -412,7 +415,8 @@ def test_two_runs_of_a_date_do_not_share_a_folder(tmp_path: Path) -> None:
     assert len(set(refused)) == 1
     assert f"{night.with_name('.date=2026-03-14.lock')}: another gateway reconcile" in refused[0]
     assert f"process {os.getpid()} on " in refused[0]
-    assert reconcile(Job(root, DAY), silent).total("missing") == 1  # the lock ends with its run
+    third = reconcile(open_archive(root), DAY, Job(), silent)
+    assert third.total("missing") == 1  # the lock ends with its run
 
 
 def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
@@ -427,8 +431,10 @@ def test_gaps_of_sources_have_their_own_verdict(tmp_path: Path) -> None:
         gap("disconnected", NOON - 2 * DAYS, NOON - 2 * DAYS + MINUTE),  # of another date
     )
 
-    report = reconcile(Job(root, DAY, tmp_path / "out", full=False, now=NOON), silent)
-    accepted = reconcile(Job(root, DAY, tmp_path / "out", accept_gaps=True, now=NOON), silent)
+    report = reconcile(open_archive(root), DAY, Job(tmp_path / "out", full=False, now=NOON), silent)
+    accepted = reconcile(
+        open_archive(root), DAY, Job(tmp_path / "out", accept_gaps=True, now=NOON), silent
+    )
 
     assert (report.status, report.verdict) == (3, "clean for what was received, 2 source gaps")
     assert accepted.status == 0
@@ -469,7 +475,7 @@ def test_two_instances_of_a_gateway_are_judged_as_one(tmp_path: Path, *, killed:
     )
     writer.close()
 
-    report = run_night(Job(root, DAY, now=NOON + DAYS), silent).report
+    report = run_night(open_archive(root), Job(now=NOON + DAYS), silent).report
 
     assert report.verdict == "clean"
     assert [(row["gateway"], row["received"], row["delivered"]) for row in report.gateways] == [
@@ -514,7 +520,9 @@ def test_the_answers_that_a_frozen_holder_reads_when_it_wakes_are_in_order(
             put(writer, Rows(rows.count, rows.common, {**rows.columns, **own}))
         writer.close()
 
-    report = reconcile(Job(root, DAY, tmp_path / "out", full=full, now=NOON + DAYS), silent)
+    report = reconcile(
+        open_archive(root), DAY, Job(tmp_path / "out", full=full, now=NOON + DAYS), silent
+    )
 
     assert report.total("out of order") == (0 if paired else 3)
     assert report.total("delivered") == (6 if paired else 3)
@@ -543,9 +551,9 @@ def test_a_gateway_that_is_killed_at_half_past_midnight_leaves_the_day_before_cl
     journal = root / ".journal"
     if away:
         journal.rename(tmp_path / "away")
-    job = Job(root, DAY, key=key, now=midnight + 2 * HOUR)
+    killed_one = open_archive(root, key)
 
-    first = run_night(job, silent)
+    first = run_night(killed_one, Job(now=midnight + 2 * HOUR), silent)
 
     assert (first.report.verdict == "clean") is not away
     assert first.report.total("in flight") == away
@@ -554,7 +562,7 @@ def test_a_gateway_that_is_killed_at_half_past_midnight_leaves_the_day_before_cl
     later = midnight + 10 * HOUR
     again = ArchiveWriter(root, "edge", later, options, clock=partial(int, later))
     again.close()
-    second = run_night(replace(job, now=midnight + DAYS + 2 * HOUR), silent)
+    second = run_night(killed_one, Job(now=midnight + DAYS + 2 * HOUR), silent)
 
     dates = {each.date: each for each in second.link.dates}
     assert dates.get(str(DAY), first.link.dates[0]).status == 0

@@ -13,7 +13,9 @@ from gateway.archive.location import parse_location
 from gateway.archive.routes import write_routes
 from gateway.archive.storage import open_storage
 from gateway.config.load import load
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.job import Job, reconcile
+from gateway.night.reconcile.report.result_folder import results_of
 from gateway.routing.name_rules import to_rules
 from tests.archive.bucket import Bucket
 from tests.archive.samples import DAY, NOON
@@ -81,9 +83,9 @@ def test_a_night_in_a_bucket_has_the_classes_of_the_model(
         storage = open_storage(parse_location(bucket.url))
         for path in sorted(path for path in root.rglob("*") if path.is_file()):
             storage.put(path.relative_to(root), path.read_bytes())
-        job = Job(bucket.url, DAY, full=False, late=LATE, now=NOON)
+        remote = open_archive(bucket.url)
 
-        report = reconcile(job, silent)
+        report = reconcile(remote, DAY, Job(full=False, late=LATE, now=NOON), silent)
 
         folder = reconciled_folder(Path(), DAY)
         rows = []
@@ -102,4 +104,4 @@ def test_a_night_in_a_bucket_has_the_classes_of_the_model(
     assert not report.names_unchecked
     assert summary is not None
     assert json.loads(summary)["verdict"] == report.verdict
-    assert job.report_page == f"s3://night/gateway/archive/{folder}/report.html"
+    assert results_of(remote, DAY, None).page == f"s3://night/gateway/archive/{folder}/report.html"

@@ -23,6 +23,7 @@ from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import RemoteStorage
 from gateway.errors import ReconcileError
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.remote_lock import CheckHeld, remote_lock
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.night.reconcile.maintenance.compact import compact
@@ -235,10 +236,10 @@ def test_two_runs_of_a_date_do_not_share_a_folder_of_a_bucket(
     def second(_step: str, share: float | None = None) -> None:
         if share is None:
             with pytest.raises(ReconcileError) as found:
-                reconcile(Job(bucket.url, DAY), silent)
+                reconcile(open_archive(bucket.url), DAY, Job(), silent)
             refused.add(str(found.value).partition(". ")[0])
 
-    report = reconcile(Job(bucket.url, DAY), second)
+    report = reconcile(open_archive(bucket.url), DAY, Job(), second)
 
     assert report.total("missing") == 1
     (text,) = refused
@@ -252,7 +253,7 @@ def test_two_runs_of_a_date_do_not_share_a_folder_of_a_bucket(
         files.remove(FOLDER)
 
     with pytest.raises(ReconcileError, match="nothing was replaced"):
-        reconcile(Job(bucket.url, DAY), lose_the_lock)
+        reconcile(open_archive(bucket.url), DAY, Job(), lose_the_lock)
     assert files.written(night) == written
     summary = files.read(night / "summary.json")
     assert summary is not None

@@ -16,6 +16,7 @@ from gateway.archive.routes import Rules, write_routes
 from gateway.archive.storage import LocalStorage
 from gateway.cli import main
 from gateway.config.load import load
+from gateway.night.archive.open_archive import open_archive, opened_at
 from gateway.night.archive.parquet import PAIRS_KEY
 from gateway.night.archive.verification.contents import VerifiedSegment
 from gateway.night.reconcile.classify.renames import run_renames
@@ -63,7 +64,7 @@ def found(root: Path, history: RouteHistory | None = None) -> list[tuple[object,
     if history is None:
         history, findings = read_history(LocalStorage(root), EVER, None)
         assert not findings
-    segments = find_inputs(location, DAY).day
+    segments = find_inputs(opened_at(location), DAY).day
     (table,) = run_renames(location, history, segments)
     columns = ("gateway", "target", "name", "now", "copies")
     return sorted(zip(*(table[name].to_pylist() for name in columns), strict=True), key=str)
@@ -187,7 +188,7 @@ def test_routes_that_ended_a_month_before_are_not_read(tmp_path: Path) -> None:
 def test_segments_without_pairs_are_read(tmp_path: Path) -> None:
     root = tmp_path / "archive"
     archive(root, copy(1, "a.b1", NOON, NOON), copy(2, "x.b2", NOON, NOON))
-    (segment,) = find_inputs(ArchiveLocation(root), DAY).day
+    (segment,) = find_inputs(open_archive(root), DAY).day
     plain = VerifiedSegment(Path("plain.parquet"), sealed=True, size=1)
     archived = read_segment(LocalStorage(root), segment.path)
     pq.write_table(archived, root / plain.path)  # with nothing beside its rows

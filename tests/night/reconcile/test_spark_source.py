@@ -15,10 +15,10 @@ from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import HOUR
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.schema import COLUMNS
-from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.night.archive.compaction.compact_day import compact_day
 from gateway.night.archive.compaction.merge import merge
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.seals.store import seal_path
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.archive.segments.tables import SCHEMA
@@ -136,7 +136,7 @@ def test_an_open_journal_is_read_and_found_again_after_its_conversion(tmp_path: 
     parts = source.partitions()
     assert [bool(part.journal) for part in parts] == [True]
     writer.close()
-    convert_abandoned(ArchiveLocation(tmp_path), LocalStorage(tmp_path), None)
+    convert_abandoned(open_archive(tmp_path))
     assert not [part for part in source.partitions() if part.journal]
     again = [batch for part in parts for batch in source.read(part)]
     assert ids(pa.Table.from_batches(again)) == ids(rows) == ids(read(source))

@@ -25,6 +25,7 @@ from gateway.archive.layout import HOUR
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.compaction.compact_day import compact_day
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.verification.verify import Verified, verify_day
 from gateway.night.reconcile.classify.evidence import files_to_join, selection_of
 from gateway.night.reconcile.classify.survey import (
@@ -128,7 +129,7 @@ class NightRows:
 
 
 def inputs_of(archive: Archive) -> Inputs:
-    return find_inputs(ArchiveLocation(archive.root), DAY, archive.key)
+    return find_inputs(open_archive(archive.root, archive.key), DAY)
 
 
 def night_rows(archive: Archive, inputs: Inputs, *, full: bool) -> NightRows:

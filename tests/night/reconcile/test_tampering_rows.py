@@ -23,6 +23,7 @@ from gateway.archive.layout import HOUR, JournalName, journal_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.model.copy_class import TALLIES, CopyClass
 from gateway.night.archive.compaction.compact_day import compact_day
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.segments.convert import convert
 from gateway.night.reconcile.classify import result_tables
 from gateway.night.reconcile.classify.copy_classes import COPY_KEYS
@@ -118,8 +119,8 @@ def test_cases_1_4_and_10_are_found_in_the_rows(
     head = Head("idle", "idle", name.start, name.number, MIDNIGHT, previous, keyed=False)
     journal = Journal(journal_folder(archive.root) / f"{name}.open", head)
 
-    job = Job(archive.root, DAY, output=tmp_path / "night", full=full, now=NEXT_MIDNIGHT + HOUR)
-    report = reconcile(job, lambda *_: None)
+    job = Job(tmp_path / "night", full=full, now=NEXT_MIDNIGHT + HOUR)
+    report = reconcile(open_archive(archive.root), DAY, job, lambda *_: None)
 
     journal.close()
     assert report.status == 1
@@ -153,17 +154,9 @@ def test_random_faults_get_the_classes_of_the_model(
     if rng.random() < 0.5:
         compact_day(ArchiveLocation(archive.root), DAY, merged_here, lambda _: None)
     now = NEXT_MIDNIGHT + 6 * HOUR
-    job = Job(
-        archive.root,
-        DAY,
-        output=tmp_path / "night",
-        full=full,
-        late=LATE,
-        now=now,
-        accept_cuts=True,
-    )
+    job = Job(tmp_path / "night", full=full, late=LATE, now=now, accept_cuts=True)
 
-    report = reconcile(job, lambda *_: None)
+    report = reconcile(open_archive(archive.root), DAY, job, lambda *_: None)
 
     listed = pq.read_table(next(tmp_path.rglob("exceptions")), partitioning=None).to_pylist()
     found = {(row["gateway"], row["target"], row["id"]): row["class"] for row in listed}

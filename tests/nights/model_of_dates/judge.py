@@ -7,7 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from gateway.archive.storage import Storage
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import CopyClass
 from gateway.night.archive.night_record import Night
+from gateway.night.archive.open_archive import OpenArchive, opened_at
 from gateway.night.archive.seals.store import StoredSeal, read_seal
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.archive.verification.verify import Verified, verify_day
@@ -31,6 +32,7 @@ from gateway.night.reconcile.nights.marker import mark
 from gateway.night.reconcile.nights.run import NightRun, run_night
 from gateway.night.reconcile.nights.witness import state_night
 from gateway.night.reconcile.report.report import Report
+from gateway.night.reconcile.report.rows import Rows
 from tests.nights.model_of_dates.machines import Fate, WrittenJournal, date_text
 from tests.nights.model_of_dates.people import Removed
 from tests.nights.model_of_dates.tampering import NIGHTS_REMOVED, PUT_BACK
@@ -40,24 +42,14 @@ from tests.nights.model_of_dates.worlds import FIRST, World
 ONE_DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True)
-class ArchiveJob(Job):
-    """A job whose archive is a folder that is reached as a bucket is, by its URL."""
-
-    url: str = ""
-
-    @property
-    def location(self) -> ArchiveLocation:
-        return ArchiveLocation(Path(self.archive), self.url)
+def archive_of(world: World) -> OpenArchive:
+    """The archive of the world: a folder, which is reached as a bucket is where it has a URL."""
+    return opened_at(ArchiveLocation(world.location.local, world.url), world.key)
 
 
-def archive_job(world: World) -> Job:
+def job_of(world: World) -> Job:
     """The job of a night of the world."""
-    where, yesterday = world.location, world.today - ONE_DAY
-    return ArchiveJob(
-        where.local, yesterday, now=world.clock.now, key=world.key, url=world.url,
-        spooled_days=world.traits.spooled_days,
-    )  # fmt: skip
+    return Job(now=world.clock.now, spooled_days=world.traits.spooled_days)
 
 
 class NightKilledError(BaseException):
@@ -97,7 +89,7 @@ class Judge:
     def _night(self, world: World, *, whole: bool, again: bool) -> None:
         self.nights += 1
         if not world.url:
-            convert_abandoned(world.location, world.storage, world.key)
+            convert_abandoned(opened_at(world.location, world.key))
             world.note_archived()
         ends = not whole and self._rng.random() < world.traits.interrupts
         self._left, self._now = self._rng.randint(1, 6) if ends else None, set()
@@ -124,16 +116,16 @@ class Judge:
         """Run the night with a verification in the place of Spark's job."""
         expect = self._printed if world.traits.expects else None
 
-        def reconciled(job: Job, _: object) -> Report:
+        def reconciled(  # those of `reconcile`
+            archive: OpenArchive, date: date, _: Job, _show: object, carried: Rows = ()
+        ) -> Report:
             self._step()
-            day = str(job.day)
+            day = str(date)
             if day not in found:
                 found.update(self._verify_one(world, day))
             waiting, missing = copies_left(world, day)
             rows = [{CopyClass.IN_FLIGHT.value: waiting, CopyClass.MISSING.value: missing}]
-            return Report(
-                str(job.archive), job.day, errors(found[day]), routes=rows, carried=job.carried
-            )
+            return Report(archive.name, date, errors(found[day]), routes=rows, carried=carried)
 
         def stated(storage: Storage, day: date, night: Night, seal_key: bytes | None) -> None:
             """The link of the date is written: from now on its verdict is known."""
@@ -149,15 +141,15 @@ class Judge:
             self._step()
             mark(storage, day, nights)
 
+        archive = replace(archive_of(world), read_seal=partial(self._read, world))
         with pytest.MonkeyPatch.context() as patch:
             for name, function in {
                 "reconcile": reconciled, "state_night": stated, "mark": marked,
                 "spark_session": lambda *_, **__: nullcontext(),
-                "read_seal": lambda _, path: self._read(world, path),
             }.items():  # fmt: skip
                 patch.setattr(run, name, function)
             try:
-                made = run_night(archive_job(world), lambda *_: None, expect)
+                made = run_night(archive, job_of(world), lambda *_: None, expect)
             except ReconcileError as fault:
                 known = expect is None or _has_night(world, expect)
                 if known or "rolled back" not in str(fault):

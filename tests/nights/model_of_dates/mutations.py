@@ -31,8 +31,8 @@ from tests.nights.model_of_dates.campaign import judged_world
 _NOTHING: Final = lambda *_: iter(())  # noqa: E731  # no finding
 
 
-def _with_results(*arguments: Any) -> World:  # noqa: ANN401  # those of `world_of`
-    found = world_of(*arguments)
+def _with_results(*arguments: Any, **times: Any) -> World:  # noqa: ANN401  # those of `world_of`
+    found = world_of(*arguments, **times)
     return replace(found, results=found.kept)
 
 

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 
 from gateway.archive.layout import reconciled_folder
 from gateway.night.reconcile.nights.run import run_night
-from tests.nights.model_of_dates.judge import archive_job
+from tests.nights.model_of_dates.judge import archive_of, job_of
 from tests.nights.model_of_dates.machines import Fate, Fated, date_text
 from tests.nights.model_of_dates.truth import Doubt, doubts, losses
 from tests.nights.model_of_dates.worlds import World
@@ -34,7 +34,7 @@ class WholeNights:
     def night(self, world: World) -> None:
         """Run the night, and look at each date that it judged."""
         self.nights += 1
-        run = run_night(archive_job(world), lambda *_: None)
+        run = run_night(archive_of(world), job_of(world), lambda *_: None)
         world.note_archived()
         judged = {
             each.date: each.status

@@ -45,6 +45,7 @@ from gateway.archive.seal_key import key_from_environment
 from gateway.archive.storage import LocalStorage, RemoteStorage, Storage, open_storage
 from gateway.clock import today
 from gateway.errors import ArchiveError, first_line
+from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.retention import remove_days
 from gateway.night.archive.seals.seal import HandedOver, SealedDamage, SegmentEntry
 from gateway.night.archive.seals.store import write_seal
@@ -128,20 +129,21 @@ def convert(
     return conversion
 
 
-def convert_abandoned(location: ArchiveLocation, storage: Storage, key: bytes | None) -> None:
+def convert_abandoned(archive: OpenArchive) -> None:
     """Convert the readable journals that no process holds, as the next start of a gateway does.
 
     A journal stays when it cannot be converted, or when its seal would need another key: then its
     gateway converts it, and a verification names it.
     """
+    folder, key = archive.location.local, archive.key
     try:
-        waiting = journals(location.local)
+        waiting = journals(folder)
     except OSError:
         return
     for path in waiting:
         with suppress(ArchiveError, OSError):
             if _has_key(path, key):
-                convert(location.local, path, storage, key)
+                convert(folder, path, archive.storage, key)
 
 
 def _has_key(journal: Path, key: bytes | None) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import is_replay, parse_journal_name
+from gateway.archive.layout import is_replay
 from gateway.archive.signed_json import Previous, Term
 from gateway.clock import moment
 from gateway.night.archive.seals.seal import End, Seal
@@ -59,8 +59,8 @@ def _unread_heads(facts: Facts) -> Iterator[tuple[str, int, int]]:
     """Yield gateway, begin and end of each last journal that a head names and that was not read."""
     heads = [(each.head, each.current) for each in facts.writers.heads if each.head]
     for head, is_current in heads:
-        name, link = parse_journal_name(head.last or ""), head.closed
-        if name is None or is_replay(head.writer) or facts.has_seal(str(name)):
+        name, link = head.last_name, head.closed
+        if head.last is None or is_replay(head.writer) or facts.has_seal(str(name)):
             continue
         others = (each.lease for each, _ in heads if each.gateway == head.gateway)
         end = link.closed if link and head.open is None else taken_over(head.lease, others)
@@ -149,7 +149,7 @@ class _Chain:
     def _before(self, number: int) -> Sequence[Seal]:
         """Return the lineage that one of this number goes on from: by its link, or by time."""
         link, earlier = self.lineages[number][0].previous, self.lineages[:number]
-        name = parse_journal_name(link.journal) if link is not None else None
+        name = link.name if link is not None else None
         of_process = (
             lineage
             for lineage in reversed(earlier)
@@ -166,7 +166,7 @@ class _Chain:
         if is_back and last.closed <= first.opened:  # with what its machine wrote after that head
             yield from self._after_taken(last, first)
             return
-        name = parse_journal_name(link.journal) if link is not None else None
+        name = link.name if link is not None else None
         if link and name and is_stopped(last) and name.number == last.sequence + 1:
             begin = max(begin, self.facts.begin_of(link))  # nothing was written between
         if link and link.digest and not link.taken:
@@ -236,7 +236,7 @@ class _Chain:
         The head tells when the next process began, where that follows this journal.
         """
         head = self.facts.writers.sound.get(self.writer)
-        opened = parse_journal_name((head and head.open) or "")
+        opened = head.open_name if head else None
         if head and head.closed and opened and head.closed.journal == last.journal:
             return last.closed if opened.start == last.start else max(opened.start, last.closed)
         return last.closed
@@ -254,7 +254,7 @@ class _Chain:
 
     def _end_of(self, link: Previous, successor: Seal) -> int:
         """Return when a missing journal had ended: another journal was opened, or a lease taken."""
-        name = parse_journal_name(link.journal)
+        name = link.name
         if name is None:
             return successor.opened
         followed = self.facts.followed(name, successor.gateway, successor.lease)

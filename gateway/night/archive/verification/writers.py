@@ -5,7 +5,7 @@ Every file that names a writer is a witness for it: its head, its seals and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, error, warning
 from gateway.archive.heads import StoredHead, WriterHead, head_path, newest_head, read_heads
-from gateway.archive.layout import JournalName, is_replay, parse_journal_name
+from gateway.archive.layout import JournalName, is_replay
 from gateway.archive.routes import routes_files
 from gateway.archive.signed_json import Previous, Term
 from gateway.archive.storage import LocalStorage, Storage
@@ -94,7 +94,7 @@ class Facts:
         That is the start of its process, unless the chain of another journal of it tells so.
         Units: microseconds.
         """
-        name = parse_journal_name(link.journal)
+        name = link.name
         known = name is None or any((seal.writer, seal.start) == name[:2] for seal in self.seals)
         return link.closed if name is None or known else name.start
 
@@ -105,7 +105,7 @@ class Facts:
         Units: microseconds.
         """
         links = [each.previous for each in self.seals if each.writer == name.writer]
-        named = (parse_journal_name(link.journal) for link in links if link is not None)
+        named = (link.name for link in links if link is not None)
         starts = self.reader.starts_of(name.writer) | {each.start for each in named if each}
         return min((each for each in starts if each > name.start), default=FOREVER)
 
@@ -186,8 +186,8 @@ def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) ->
 
     It belongs to the dates from that journal on until a later process began.
     """
-    name, link = parse_journal_name(head.last or ""), head.closed
-    if name is None:
+    name, link = head.last_name, head.closed
+    if head.last is None:
         return
     begin = name.start if link is None else facts.begin_of(link)
     end = min(facts.next_start(name), facts.followed(name, head.gateway, head.lease))
@@ -224,26 +224,25 @@ def _absent_journals(
     writer: str, head: WriterHead, period: Period, facts: Facts
 ) -> Iterator[Finding]:
     """Yield a finding for each journal that the head names and that is nowhere."""
-    link, stem = head.closed, head.open or ""
-    opened = parse_journal_name(stem)
+    link, opened = head.closed, head.open_name
     yield from _absent_closed(writer, head, period, facts)
-    if opened is None or (link is not None and link.journal == stem):
+    if opened is None or (link is not None and link.journal == head.open):
         return
     begin = opened.start if link is None else max(opened.start, link.closed)
     end = facts.followed(opened, head.gateway, head.lease)
-    if period.has(begin, end) and not facts.has_seal(stem):
-        text = f"{writer} opened {stem}, which is nowhere; its rows are missing"
-        yield error("missing-journal", f".journal/{stem}.open", text)
+    if period.has(begin, end) and not facts.has_seal(str(head.open)):
+        text = f"{writer} opened {head.open}, which is nowhere; its rows are missing"
+        yield error("missing-journal", f".journal/{head.open}.open", text)
 
 
 def _absent_closed(
     writer: str, head: WriterHead, period: Period, facts: Facts
 ) -> Iterator[Finding]:
     """Yield a finding about the journal that the head names as closed, and that is nowhere."""
-    link, opened = head.closed, parse_journal_name(head.open or "")
+    link, opened = head.closed, head.open_name
     if link is None or link.journal in facts.known or facts.reader.exists(link):
         return
-    end, name = link.closed, parse_journal_name(link.journal)
+    end, name = link.closed, link.name
     unknown = link.digest is None or link.taken
     if unknown and name and opened and opened != name:  # nobody knows its end
         end = min(opened.start, facts.followed(name, head.gateway, head.lease))
@@ -261,9 +260,9 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
 
     Its journals are out of reach, and the chain before it may end with a stop.
     """
-    name, link = parse_journal_name(head.open or ""), head.closed
+    name, link = head.open_name, head.closed
     kept = link is not None and not facts.reader.removed.has_closed(link)
-    before = parse_journal_name(link.journal) if link and kept else None
+    before = link.name if link and kept else None
     if before and (name is None or name == before or name.start != before.start):
         yield from _absent_closed(writer, head, period, facts)  # no chain needs to lead there
     if name is None or name == before or is_replay(writer):
@@ -283,9 +282,8 @@ def _absent_seals(writer: str, head: WriterHead, period: Period, facts: Facts) -
 def _older_head(writer: str, head: WriterHead, facts: Facts) -> Iterator[Finding]:
     """Yield a finding about a head that states less than the archive has."""
     place = head_path(writer).as_posix()
-    last = None if head.last is None else parse_journal_name(head.last)
     newest = facts.reader.newest_name(writer)
-    if last and newest and newest > last:
+    if head.last and newest and newest > head.last_name:
         text = f"states {head.last} as the last journal of {writer}"
         yield error("old-head", place, f"{text}, and {newest} has a seal")
     _, since = facts.writers.routes.get(writer, (0, 0))

@@ -20,8 +20,9 @@ from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError
 from gateway.night.archive.compaction.current import current_files
+from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY
-from gateway.night.archive.seals.store import HashFiles, ReadSeal, digests_of
+from gateway.night.archive.seals.store import HashFiles, digests_of
 from gateway.night.archive.segments.tables import SCHEMA
 from gateway.night.archive.verification.contents import VerifiedSegment
 from gateway.night.archive.verification.verify import Verified, verify_day
@@ -111,29 +112,26 @@ def run_hashes(location: ArchiveLocation, files: Sequence[Path]) -> Iterator[pa.
     yield from tables_of(_HASHED, rows)
 
 
-def find_inputs(
-    location: ArchiveLocation,
-    day: date,
-    key: bytes | None = None,
-    hash_files: HashFiles | None = None,
-    read: ReadSeal | None = None,
-) -> Inputs:
+def find_inputs(archive: OpenArchive, day: date, hash_files: HashFiles | None = None) -> Inputs:
     """Verify the segments of `day` by their seals, and list those around it.
 
     A segment that is not as it was sealed is left out. `hash_files` hashes the segments, by default
-    in threads of this process; `read` reads a seal.
+    in threads of this process.
 
     Raises:
-        ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read.
     """
-    storage = open_storage(location)
-    journals = location.local if location.local.is_dir() else None  # where this machine has them
+    local = archive.location.local
     verify = partial(
-        verify_day, storage, key=key, journals=journals, hash_files=hash_files, read=read
+        verify_day,
+        archive.storage,
+        key=archive.key,
+        journals=local if local.is_dir() else None,  # where this machine has them
+        hash_files=hash_files,
+        read=archive.read_seal,
     )
     verified = verify(day)
-    around = _around(storage, day)
+    around = _around(archive.storage, day)
     return Inputs(verify, verified, _sealed(verified), around, verified.findings)
 
 

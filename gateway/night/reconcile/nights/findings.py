@@ -15,7 +15,7 @@ from gateway.archive.judged_journals import (
     joined,
     newest_chain,
 )
-from gateway.archive.layout import JournalName, day_of, day_start, parse_journal_name
+from gateway.archive.layout import JournalName, day_of, day_start
 from gateway.archive.signed_json import Previous
 from gateway.night.archive.night_record import HeadSeen, Night
 from gateway.night.archive.removed import Removed
@@ -36,7 +36,7 @@ def writer_errors(previous: Night, seen: Collection[str], world: World) -> Itera
         old, head = before.get(writer), now.get(writer)
         if head is None:
             yield missing_head(writer)
-        elif old is not None and went_back(old, head):
+        elif old is not None and head.went_back(old):
             text = f"the head of {writer} states an earlier journal than at the last night"
             yield error("old-head", place, text)
         elif text := _silence(previous.at, old, head, world):
@@ -64,19 +64,6 @@ def _silence(before: int, old: HeadSeen | None, head: HeadSeen, world: World) ->
         f"{head.writer} wrote nothing since its last head, and did not stop: start it, or run"
         f" gateway archive retire ARCHIVE {head.writer} --why TEXT"
     )
-
-
-def went_back(old: HeadSeen, head: HeadSeen) -> bool:
-    """Return whether a head states an earlier journal; a new process may count from the begin."""
-    before, after = _last(old), _last(head)
-    return after[1] < before[1] and after[0] <= before[0]
-
-
-def _last(head: HeadSeen) -> tuple[int, int]:
-    """Return the start and the number of the last journal that a head names."""
-    stem = head.open or (head.closed.journal if head.closed else "")
-    name = parse_journal_name(stem)
-    return (name.start, name.number) if name else (0, -1)
 
 
 def missing_journals(seen: Mapping[str, Sequence[Seen]], world: World) -> Iterator[Finding]:
@@ -137,7 +124,7 @@ def _name_if_due(link: Previous | None, world: World) -> JournalName | None:
     """Return the name of a closed journal whose seal should be there: no removal took it."""
     if link is None or world.removed.has_closed(link) or day_of(link.closed) >= world.today:
         return None
-    return parse_journal_name(link.journal)
+    return link.name
 
 
 def removed_dates(unsettled: set[str], world: World) -> Iterator[Finding]:

@@ -15,7 +15,6 @@ from gateway.night.reconcile.nights.findings import (
     late_for_removed,
     missing_journals,
     removed_dates,
-    went_back,
     writer_errors,
 )
 from gateway.night.reconcile.nights.world import World
@@ -99,7 +98,7 @@ def _heads(previous: Night, world: World) -> tuple[HeadSeen, ...]:
     """Return the heads to compare the next ones with: one that vanished or went back stays."""
     heads = {each.writer: each for each in previous.heads}
     for head in world.heads:
-        if head.writer not in heads or not went_back(heads[head.writer], head):
+        if head.writer not in heads or not head.went_back(heads[head.writer]):
             heads[head.writer] = head
     return tuple(heads[writer] for writer in sorted(heads) if writer not in world.retired)
 

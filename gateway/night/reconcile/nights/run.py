@@ -6,24 +6,22 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
 from gateway.archive.findings import Finding
-from gateway.archive.layout import NEVER_WRITTEN, NIGHTS, day_of, days_in, names_an_archive
-from gateway.archive.storage import Storage, open_storage
+from gateway.archive.layout import NEVER_WRITTEN, NIGHTS, SECOND, days_in, names_an_archive
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CopyClass
 from gateway.model.cut_class import CutClass
 from gateway.night.archive.acknowledged import with_acknowledged
 from gateway.night.archive.archive_lock import exclusive_in
 from gateway.night.archive.night_record import DateRecord, Night
+from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.remote_lock import CheckHeld
 from gateway.night.archive.retention import forgotten_dates
-from gateway.night.archive.seals.store import ReadSeal, read_seal
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.reconcile.job import Job, reconcile
 from gateway.night.reconcile.nights.chain import read_chain, write_night
@@ -32,7 +30,8 @@ from gateway.night.reconcile.nights.plan import plan_night, with_verdict
 from gateway.night.reconcile.nights.witness import newest_stated, state_night
 from gateway.night.reconcile.nights.world import world_of
 from gateway.night.reconcile.report.report import Report
-from gateway.night.reconcile.report.rows import Row
+from gateway.night.reconcile.report.result_folder import results_of
+from gateway.night.reconcile.report.rows import Row, Rows
 from gateway.night.reconcile.report.run import Run, date_row
 from gateway.night.reconcile.session import spark_session
 from gateway.terminal.progress import ShowStep
@@ -40,7 +39,7 @@ from gateway.terminal.progress import ShowStep
 After: TypeAlias = Callable[[date, Report], None]
 
 _LOCK: Final = NIGHTS / ".lock"
-_MAX_SEALS: Final = 20_000  # in memory, of a few kilobytes
+_CONFLICT: Final = "another gateway reconcile writes the next night; wait for its end"
 _IN_FLIGHT: Final = CopyClass.IN_FLIGHT.value
 
 
@@ -62,13 +61,12 @@ class PlannedNight:
     """The link of a night before its verdicts, and what the night prints.
 
     `findings` are those of the link; one that somebody acknowledged is a warning. `forgotten` are
-    the statements about removed dates that the link has. `read` reads a seal.
+    the statements about removed dates that the link has.
     """
 
     link: Night
     findings: Sequence[Finding]
     forgotten: Sequence[Path]
-    read: ReadSeal
     today: date
 
     @property
@@ -89,11 +87,9 @@ class NightChain:
     before. An interrupted run resumes after its last date.
     """
 
-    def __init__(
-        self, storage: Storage, key: bytes | None, planned: PlannedNight, check_held: CheckHeld
-    ) -> None:
+    def __init__(self, archive: OpenArchive, planned: PlannedNight, check_held: CheckHeld) -> None:
         self.newest = planned.link
-        self._storage, self._key, self._check_held = storage, key, check_held
+        self._storage, self._key, self._check_held = archive.storage, archive.key, check_held
         self._forgotten = planned.forgotten
 
     def add(self, day: date, report: Report) -> None:
@@ -115,90 +111,99 @@ class NightChain:
             self._storage.delete(statement)
 
 
-def run_night(job: Job, show_step: ShowStep, expect: str | None = None) -> NightRun:
+def run_night(
+    archive: OpenArchive, job: Job, show_step: ShowStep, expect: str | None = None
+) -> NightRun:
     """Judge what the night after the last one judges, and write its link.
 
-    A link is written after each date: an interrupted run resumes at the next one. The `day` and the
-    `output` of `job` are not used.
+    A link is written after each date: an interrupted run resumes at the next one. The results lie
+    in the archive: `job` has no `output`.
 
     Raises:
         ReconcileError: another night runs, `expect` is in no link, no gateway has written to the
             archive, or Spark does not start.
-        ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read or written.
     """
-    location, storage = job.location, open_storage(job.location)
-    if not location.url:
-        names = storage.names(Path())
-        if not names_an_archive(names) and NIGHTS.name not in names:
-            raise _never_written(job)  # a wrong folder stays as it is
-        make_folders(location.local / NIGHTS)
-    conflict = "another gateway reconcile writes the next night; wait for its end"
-    with exclusive_in(location, _LOCK, conflict) as check_held:
-        # A journal that is only not converted yet is not away.
-        convert_abandoned(location, storage, job.key)
-        planned = _planned(job, storage, expect)
-        chain = NightChain(storage, job.key, planned, check_held)
-        carried = [_earlier(job, each) for each in planned.closed if each.settled]
+    archive = archive.reading_once()
+    _make_place(archive)
+    with exclusive_in(archive.location, _LOCK, _CONFLICT) as check_held:
+        convert_abandoned(archive)  # a journal that is only not converted yet is not away
+        planned = _planned(archive, job, expect)
+        chain = NightChain(archive, planned, check_held)
+        carried = [_earlier(archive, job, each) for each in planned.closed if each.settled]
         if planned.days:
-            own = replace(job, carried=carried, read_seal=planned.read)
-            report = run_dates(own, planned.days, show_step, chain.add)
+            report = run_dates(archive, job, planned.days, show_step, chain.add, carried)
         else:
             chain.write()
-            report = Report(str(job.archive), None, carried=carried)
+            report = Report(archive.name, None, carried=carried)
         return NightRun(Run(report, planned.findings), chain.newest)
 
 
-def _planned(job: Job, storage: Storage, expect: str | None) -> PlannedNight:
+def _make_place(archive: OpenArchive) -> None:
+    """Make the folder of the nights in a local archive; a wrong folder stays as it is."""
+    if archive.location.url:
+        return
+    names = archive.storage.names(Path())
+    if not names_an_archive(names) and NIGHTS.name not in names:
+        raise _never_written(archive)
+    make_folders(archive.location.local / NIGHTS)
+
+
+def _planned(archive: OpenArchive, job: Job, expect: str | None) -> PlannedNight:
     """Read the chain and the archive, and plan the night after the last one."""
-    chain = read_chain(storage, job.key, expect, stated=newest_stated(storage, job.key))
-    forgotten, job = forgotten_dates(storage), replace(job, now=job.at)  # a plan has one time
+    storage, key = archive.storage, archive.key
+    chain = read_chain(storage, key, expect, stated=newest_stated(storage, key))
+    forgotten, at = forgotten_dates(storage), job.at  # a plan has one time
     removed = frozenset(day for dates in forgotten.values() for day in dates)
-    read = lru_cache(_MAX_SEALS)(partial(read_seal, storage))
-    world = world_of(job, storage, chain.newest, removed, read)
+    world = world_of(archive, chain.newest, removed, at=at, in_flight=job.in_flight * SECOND)
     if not (chain.last or world.there or world.heads or world.named):
-        raise _never_written(job)
-    link = plan_night(chain.newest, world, at=job.at, spooled_days=job.spooled_days)
+        raise _never_written(archive)
+    link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
     findings = (*chain.findings, *forged_markers(storage), *link.findings)
-    shown = with_acknowledged(storage, findings, job.key)
+    shown = with_acknowledged(storage, findings, key)
     link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
-    return PlannedNight(link, shown, [*forgotten], read, world.today)
+    return PlannedNight(link, shown, [*forgotten], world.today)
 
 
-def _never_written(job: Job) -> ReconcileError:
-    return ReconcileError(f"archive {job.location}: {NEVER_WRITTEN}")
+def _never_written(archive: OpenArchive) -> ReconcileError:
+    return ReconcileError(f"archive {archive.location}: {NEVER_WRITTEN}")
 
 
-def run_dates(
-    job: Job, days: Sequence[date], show_step: ShowStep, after: After = lambda _day, _report: None
+def run_dates(  # noqa: PLR0913, PLR0917  # the archive, its dates, and who is told
+    archive: OpenArchive,
+    job: Job,
+    days: Sequence[date],
+    show_step: ShowStep,
+    after: After = lambda _day, _report: None,
+    carried: Rows = (),
 ) -> Report:
     """Reconcile `days`, at least one; return the report of the last with a row for each other.
 
-    A date that cannot be reconciled has no answer, and the others go on; the last one raises.
+    The other dates are those and the `carried` ones, which somebody else reconciled. A date that
+    cannot be reconciled has no answer, and the others go on; the last one raises.
 
     Raises:
         ReconcileError: Spark does not start or does not finish.
-        ArchiveError: the URL of the archive is malformed.
         OSError: the archive cannot be read, or the results cannot be written.
     """
-    *earlier, last = [replace(job, day=day) for day in days]
-    storage, carried = open_storage(job.location), [*job.carried]
+    *earlier, last = days
+    rows = [*carried]
     # The dates share a session; one date alone starts that which suits it.
     with spark_session(job.master) if earlier else nullcontext():
-        for each in earlier:
-            convert_abandoned(job.location, storage, job.key)
-            row, found = _row(each, show_step)
-            carried.append(row)
-            after(each.day, found)
-        convert_abandoned(job.location, storage, job.key)
-        report = reconcile(replace(last, carried=carried), show_step)
-        after(last.day, report)
+        for day in earlier:
+            convert_abandoned(archive)
+            row, found = _row(archive, day, job, show_step)
+            rows.append(row)
+            after(day, found)
+        convert_abandoned(archive)
+        report = reconcile(archive, last, job, show_step, rows)
+        after(last, report)
     return report
 
 
-def _earlier(job: Job, record: DateRecord) -> Row:
+def _earlier(archive: OpenArchive, job: Job, record: DateRecord) -> Row:
     """Return the verdict of a date that an earlier run of this night judged."""
-    known = replace(job, day=date.fromisoformat(record.date)).results.earlier()
+    known = results_of(archive, date.fromisoformat(record.date), job.output).earlier()
     if known is None:
         verdict = VERDICTS.get(record.status, "no answer")
         said = f"{verdict.capitalize()}: its results are gone"
@@ -208,22 +213,21 @@ def _earlier(job: Job, record: DateRecord) -> Row:
     )
 
 
-def closed_dates(job: Job) -> list[date]:
+def closed_dates(archive: OpenArchive, today: date) -> list[date]:
     """Return the kept dates before today, oldest first."""
-    today = day_of(job.at)
-    return [day for day in days_in(open_storage(job.location).names(Path())) if day < today]
+    return [day for day in days_in(archive.storage.names(Path())) if day < today]
 
 
-def _row(job: Job, show_step: ShowStep) -> tuple[Row, Report]:
+def _row(archive: OpenArchive, day: date, job: Job, show_step: ShowStep) -> tuple[Row, Report]:
     """Reconcile an earlier date; return what changed, and its report."""
-    before = job.results.earlier()
+    before = results_of(archive, day, job.output).earlier()
     flight = before.total(_IN_FLIGHT) if before is not None else 0
     began = monotonic()
     try:
-        report = reconcile(job, show_step)
+        report = reconcile(archive, day, job, show_step)
     except (GatewayError, OSError) as fault:
-        show_step(f"{job.day} is not reconciled: {fault}")
-        report = Report(str(job.archive), job.day, answered=False)
+        show_step(f"{day} is not reconciled: {fault}")
+        report = Report(archive.name, day, answered=False)
     row = {
         **date_row(report),
         "before": flight,

@@ -14,7 +14,7 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
-from gateway.archive.layout import days_in, reconciled_folder
+from gateway.archive.layout import RECONCILED, days_in, reconciled_folder
 from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage
 from gateway.archive.threads import in_threads
@@ -48,7 +48,7 @@ def newest_stated(storage: Storage, key: bytes | None) -> int:
     Raises:
         OSError: the archive cannot be read.
     """
-    days = days_in(storage.names(reconciled_folder(Path(), date.min).parent))
+    days = days_in(storage.names(RECONCILED))
     return max(in_threads(partial(_stated, storage, key), days), default=0)
 
 

@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gateway.archive.layout import SECOND, JournalName, day_of, days_in, parse_journal_name
+from gateway.archive.layout import RECONCILED, JournalName, day_of, days_in
 from gateway.archive.signed_json import Previous
-from gateway.archive.storage import Storage
 from gateway.archive.threads import in_threads
 from gateway.night.archive.night_record import HeadSeen, Night
+from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.removed import NOTHING_REMOVED, Removed, removed
 from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import ReadSeal, seal_days, sealed_journals
@@ -20,9 +19,6 @@ from gateway.night.archive.verification.seal_evidence import reach
 from gateway.night.archive.verification.waiting import waiting_journals
 from gateway.night.archive.verification.writers import known_writers
 from gateway.night.reconcile.by_key import by_key
-
-if TYPE_CHECKING:  # a plan never loads Spark
-    from gateway.night.reconcile.job import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +77,22 @@ class World:
 
 
 def world_of(
-    job: Job, storage: Storage, previous: Night, forgotten: frozenset[str], read: ReadSeal
+    archive: OpenArchive,
+    previous: Night,
+    forgotten: frozenset[str] = frozenset(),
+    *,
+    at: int,
+    in_flight: int,
 ) -> World:
-    """Return the archive of `job` as a night at the time of `job` finds it, after `previous`.
+    """Return the archive as a night at the time `at` finds it, after `previous`.
 
-    The archive is in `storage`; `read` reads a seal.
+    The first rows of a journal may be sightings of copies that were in flight for `in_flight`
+    before. Units: microseconds.
 
     Raises:
         OSError: the archive cannot be read.
     """
+    storage, key, read = archive.storage, archive.key, archive.read_seal
     days = seal_days(storage)
     listed = [(day, *each) for day in days for each in sealed_journals(storage, day)]
     journals = [(path, name) for _, path, name in listed]
@@ -98,24 +101,22 @@ def world_of(
     unjudged = _seals((path for path, name in journals if not previous.has_judged(name)), read)
     paths = {str(name): path for path, name in journals}
     places = _places(((day, name) for day, _, name in listed), previous)
-    names = storage.names(job.results.folder.parent)
+    names = storage.names(RECONCILED)
     hidden = {name.removeprefix(".new-") for name in names if name.startswith(".new-")}
     results = days_in(name for name in names if name not in hidden)
-    waiting = [] if job.location.url else waiting_journals(job.location.local)
+    waiting = [] if archive.location.url else waiting_journals(archive.location.local)
     kept = frozenset(map(str, days_in(storage.names(Path()))))
-    writers = known_writers(storage, None, job.key)
+    writers = known_writers(storage, None, key)
     return World(
-        today=day_of(job.at),
+        today=day_of(at),
         heads=[
             HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
             for each in writers.sound.values()
         ],
         journals=[
-            _new_journal(
-                seal, kept, job.in_flight * SECOND, places, _proven_from(seal, paths, read)
-            )
+            _new_journal(seal, kept, in_flight, places, _proven_from(seal, paths, read))
             for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
-            if (seal.keyed and job.key is None) or seal.has_valid_mac(job.key)
+            if (seal.keyed and key is None) or seal.has_valid_mac(key)
         ],
         numbers=by_key(((name.writer, name.start), name.number) for _, name in journals),
         before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
@@ -126,7 +127,7 @@ def world_of(
         sealed=frozenset(map(str, days)),
         named=frozenset(writers.routes),
         forgotten=forgotten,
-        removed=removed(storage, job.key),
+        removed=removed(storage, key),
     )
 
 
@@ -163,7 +164,7 @@ def _proven_from(seal: Seal, paths: Mapping[str, Path], read: ReadSeal) -> int:
     its process was killed, in the journal or between this one and the next.
     """
     before = seal.previous
-    name = None if before is None else parse_journal_name(before.journal)
+    name = None if before is None else before.name
     if before is None or name is None:
         return seal.opened
     if before.digest is None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -18,10 +18,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from gateway.archive.durable import make_folders
+from gateway.archive.layout import day_folder, reconciled_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.storage import Storage, open_storage
+from gateway.archive.storage import LocalStorage, Storage
 from gateway.errors import ReconcileError
 from gateway.night.archive.archive_lock import exclusive_in
+from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.parquet import encoded
 from gateway.night.archive.remote_lock import CheckHeld
 from gateway.night.archive.segments.reading import open_parquet
@@ -39,16 +41,19 @@ _FEW: Final = 20_000  # rows that this process writes, and no Python of executor
 _UNQUOTED: Final = re.compile("[ -]")  # in names of classes
 
 
-@dataclass(frozen=True)  # no slots, for the cached property
+@dataclass(frozen=True, slots=True)
 class ResultFolder:
     """The results of one date, in `folder` of `location`, which is absolute for executors."""
 
     location: ArchiveLocation
+    storage: Storage
     folder: Path
 
-    @cached_property
-    def storage(self) -> Storage:
-        return open_storage(self.location)
+    @property
+    def page(self) -> str:
+        """The path or the URL of the report."""
+        root = self.location.url.partition("?")[0] or str(self.location.local)
+        return f"{root.rstrip('/')}/{self.folder.as_posix()}/{REPORT_PAGE}"
 
     @property
     def new(self) -> Path:
@@ -102,6 +107,14 @@ class ResultFolder:
         with suppress(ReconcileError):
             return from_json(self.storage.read(self.folder / SUMMARY) or b"")
         return None
+
+
+def results_of(archive: OpenArchive, day: date, output: Path | None) -> ResultFolder:
+    """Return the folder of the results of `day`, in the archive or in the local folder `output`."""
+    if output is None:
+        return ResultFolder(archive.location, archive.storage, reconciled_folder(Path(), day))
+    root = output.resolve()
+    return ResultFolder(ArchiveLocation(root), LocalStorage(root), day_folder(Path(), day))
 
 
 def unquoted(table: pa.Table) -> pa.Table:

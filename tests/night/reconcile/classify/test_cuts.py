@@ -19,6 +19,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.config.load import load
 from gateway.model.cut_class import LEFT_OUT_RULES, RETAINED, THINNED, CutClass
 from gateway.model.dead_letter_rule import UNSELECTED
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.classify.cut_events import CutScope, run_cut_events
 from gateway.night.reconcile.classify.cuts import _matched, judge
 from gateway.night.reconcile.classify.survey import merged, run_survey
@@ -72,7 +73,7 @@ def judged(
     """The cuts of DAY in the archive and the further `batches`, by target, rule and class."""
     if batches:
         archive(root, *batches)
-    location, inputs = ArchiveLocation(root), find_inputs(ArchiveLocation(root), DAY)
+    location, inputs = ArchiveLocation(root), find_inputs(open_archive(root), DAY)
     found = merged(pa.concat_tables(run_survey(location, DAY, inputs.all)))
     own = cut_scope(Scope(location, DAY, 300, 0), found, places or RouteHistory())
     own = replace(own, **scope)
@@ -166,7 +167,7 @@ def test_a_cut_at_its_target_may_repeat_a_row_of_another_gateway_there(tmp_path:
 
 def test_a_cut_at_its_target_is_listed_with_endpoint_and_name_of_the_source(tmp_path: Path) -> None:
     archive(tmp_path, cut(9, target_name="a.b1"))
-    segments = find_inputs(ArchiveLocation(tmp_path), DAY).all
+    segments = find_inputs(open_archive(tmp_path), DAY).all
     scope = CutScope(ArchiveLocation(tmp_path), day_range(DAY), 0)
 
     (row,) = pa.concat_tables(judge(scope, _events(scope, segments))).to_pylist()

@@ -20,6 +20,7 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
 from gateway.config.load import load
+from gateway.night.archive.open_archive import opened_at
 from gateway.night.reconcile.classify.hop_events import HopScope, run_events
 from gateway.night.reconcile.classify.hops import hop_table, judge, with_waiting
 from gateway.night.reconcile.input.hop_routes import find_hops
@@ -56,7 +57,7 @@ def judged(
     scope = HopScope(
         hops, day_range(DAY), 0, gaps, dict.fromkeys(("plant", "core", "office"), until)
     )
-    segments = find_inputs(location, DAY).all
+    segments = find_inputs(opened_at(location), DAY).all
     events = pa.concat_tables(run_events(scope, segments))
     return scope, pa.concat_tables(judge(late * SECOND, events))
 

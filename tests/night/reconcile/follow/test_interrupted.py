@@ -17,6 +17,7 @@ from gateway.archive.layout import followed_folder
 from gateway.archive.location import ArchiveLocation
 from gateway.errors import ReconcileError
 from gateway.model.copy_class import TALLIES
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.follow.follow import Follower
 from gateway.night.reconcile.follow.state import (
     FollowState,
@@ -116,7 +117,7 @@ def test_a_crash_in_every_batch_changes_no_class_and_repeats_no_row(
         follower, _ = once(root)
 
     assert classes(root) == model(made)
-    agrees_with_the_nightly_run(follower, Job(root, DAY, tmp_path / "night", late=LATE, now=NOON))
+    agrees_with_the_nightly_run(follower, root, Job(tmp_path / "night", late=LATE, now=NOON))
     rows = appended(root, "exceptions"), appended(root, "minutes")
     for commit in (followed_folder(root) / "checkpoint" / "commits").glob("*"):
         commit.unlink()  # killed before Spark knew that the batch is committed
@@ -124,12 +125,12 @@ def test_a_crash_in_every_batch_changes_no_class_and_repeats_no_row(
     assert (appended(root, "exceptions"), appended(root, "minutes")) == rows
 
 
-def agrees_with_the_nightly_run(follower: Follower, job: Job) -> None:
-    report = reconcile(job, silent)
-    followed = follower.days[DAY].report(Path(job.archive), strict=False)
+def agrees_with_the_nightly_run(follower: Follower, root: Path, job: Job) -> None:
+    report = reconcile(open_archive(root), DAY, job, silent)
+    followed = follower.days[DAY].report(root, strict=False)
     assert followed.verdict == report.verdict
     assert by_way(followed.routes) == by_way(report.routes)
-    assert counts(Path(job.archive)) == {name: report.total(name) for name in COUNTED}
+    assert counts(root) == {name: report.total(name) for name in COUNTED}
 
 
 @pytest.mark.nightly

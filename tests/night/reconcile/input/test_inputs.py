@@ -10,7 +10,7 @@ from gateway.archive.findings import Weight
 from gateway.archive.journal.records import MAGIC
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import SEALS
-from gateway.archive.location import ArchiveLocation
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.reconcile.input.executors import batches
 from gateway.night.reconcile.input.inputs import Inputs, find_inputs, verify_around
 from tests.archive.journal_files import journal_path
@@ -21,7 +21,7 @@ HOUR = 3_600_000_000
 
 
 def found(root: Path) -> Inputs:
-    return find_inputs(ArchiveLocation(root), DAY)
+    return find_inputs(open_archive(root), DAY)
 
 
 def paths(inputs: Inputs) -> list[Path]:

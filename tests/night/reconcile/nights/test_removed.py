@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,12 @@ from gateway.archive.layout import DAY as ONE_DAY
 from gateway.archive.layout import SEALS, day_of, day_start
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.night_record import NO_NIGHT, Night
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.removed import Removal
 from gateway.night.archive.retention import remove_days
 from gateway.night.archive.seals.seal import End, Seal
-from gateway.night.archive.seals.store import read_seal, seal_path
+from gateway.night.archive.seals.store import seal_path
 from gateway.night.archive.verification.verify import verify_archive
-from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.plan import plan_night, with_verdict
 from gateway.night.reconcile.nights.world import world_of
 from tests.archive.samples import DAY, NOON
@@ -57,10 +56,9 @@ class Archive:
             shutil.rmtree(self.root / folder / f"date={day_of(seal.closed)}")
 
     def night(self, previous: Night = NO_NIGHT) -> Night:
-        read = partial(read_seal, self.storage)
-        job = Job(self.root, TODAY, now=day_start(TODAY) + 1, key=KEY)
-        world = world_of(job, self.storage, previous, frozenset(), read)
-        night = plan_night(previous, world, at=job.at, spooled_days=7)
+        at = day_start(TODAY) + 1
+        world = world_of(open_archive(self.root, KEY), previous, at=at, in_flight=0)
+        night = plan_night(previous, world, at=at, spooled_days=7)
         for each in night.unsettled:
             night = with_verdict(night, each.date, 0, 0)
         return night

@@ -9,8 +9,7 @@ import pytest
 
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
-from gateway.archive.location import ArchiveLocation
-from gateway.archive.storage import LocalStorage
+from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.run import run_dates
@@ -36,9 +35,9 @@ def test_journals_that_a_slow_stop_left_are_converted_first(
     tmp_path: Path, key: bytes | None
 ) -> None:
     left_by_a_slow_stop(tmp_path, key)
-    job = Job(tmp_path, DAY, master="local[1]", key=key)
+    job = Job(master="local[1]")
 
-    report = run_dates(job, [DAY], lambda _text, _share=None: None)
+    report = run_dates(open_archive(tmp_path, key), job, [DAY], lambda _text, _share=None: None)
 
     assert journals(tmp_path) == []
     assert (report.total("delivered"), report.findings) == (1, [])
@@ -49,7 +48,7 @@ def test_a_journal_is_not_converted_without_its_key(tmp_path: Path, key: bytes |
     left_by_a_slow_stop(tmp_path, KEY)
     left = journals(tmp_path)
 
-    convert_abandoned(ArchiveLocation(tmp_path), LocalStorage(tmp_path), key)
+    convert_abandoned(open_archive(tmp_path, key))
 
     assert journals(tmp_path) == left
     assert segments(tmp_path, DAY) == []

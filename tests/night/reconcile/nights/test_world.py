@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -31,12 +30,12 @@ from gateway.archive.layout import (
 from gateway.archive.signed_json import TAKEN, Previous
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.night_record import NO_NIGHT, Night
+from gateway.night.archive.open_archive import OpenArchive, open_archive
 from gateway.night.archive.retired import retire
 from gateway.night.archive.seals.seal import End, Seal
-from gateway.night.archive.seals.store import read_seal, seal_path, write_seal
+from gateway.night.archive.seals.store import seal_path, write_seal
 from gateway.night.archive.verification.seal_evidence import Period
 from gateway.night.reconcile.input.inputs import find_inputs
-from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.plan import plan_night
 from gateway.night.reconcile.nights.world import World, world_of
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
@@ -68,9 +67,11 @@ def opened() -> Iterator[list[str]]:
 
 
 def world(root: Path, previous: Night = NO_NIGHT) -> World:
-    storage = LocalStorage(root)
-    read = partial(read_seal, storage)
-    return world_of(Job(root, DAY, now=NOON), storage, previous, frozenset(), read)
+    return world_in(open_archive(root), previous)
+
+
+def world_in(archive: OpenArchive, previous: Night = NO_NIGHT) -> World:
+    return world_of(archive, previous, at=NOON, in_flight=120 * SECOND)
 
 
 def test_a_head_that_was_set_aside_is_not_that_of_its_writer(tmp_path: Path) -> None:
@@ -87,13 +88,11 @@ def test_a_head_that_was_set_aside_is_not_that_of_its_writer(tmp_path: Path) -> 
 def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
     for number in range(3):
         archive(tmp_path, received([number]), delivered([number]), start=START + number)
-    storage = LocalStorage(tmp_path)
-    job = Job(tmp_path, DAY, now=NOON, read_seal=lru_cache(9)(partial(read_seal, storage)))
-    assert job.read_seal is not None
+    once = open_archive(tmp_path).reading_once()
 
     with opened() as paths:
-        found = world_of(job, storage, NO_NIGHT, frozenset(), job.read_seal)
-        find_inputs(job.location, DAY, read=job.read_seal)
+        found = world_in(once)
+        find_inputs(once, DAY)
 
     seals = Counter(path for path in paths if f"/{SEALS}/date=" in path and path.endswith(".json"))
     assert len(found.journals) == len(seals) == 3
