@@ -78,7 +78,8 @@ class Tap:
                 else:
                     self._gaps.all_until = at
                     self._has_all = stopping
-                self._gaps.check()
+                if monotonic() >= self._gaps.next_check:
+                    self._gaps.check()
                 continue
             except ArchiveError:
                 return  # the archive is closed
