@@ -238,12 +238,12 @@ class Relay:
                 in_flight.when_settled(heartbeat.note_delivered)
 
     def _track(self, batch: Batch) -> InFlightBatch:
-        ledger, message_ids = self._context.ledger, self._context.message_ids
-        first = message_ids.reserve(len(batch.messages))
+        ledger = self._context.ledger
+        ids = self._context.message_ids.take(len(batch.messages))
         system = self._binding.rules.router.dialect.name
-        origin = BatchOrigin(self._state.name, system, ledger.clock(), message_ids.run, first)
+        origin = BatchOrigin(self._state.name, system, ledger.clock())
         received = ReceivedBatch(
-            batch.messages, origin, batch.identities, archived=ledger.archive is not None
+            batch.messages, origin, ids, batch.identities, archived=ledger.archive is not None
         )
         part = ConnectionPart(self._connection, self._arrived is None)
         in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard, part)

@@ -10,14 +10,13 @@ import pytest
 from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
-from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.ledger import Ledger
+from tests.runtime.received_batches import received_batch
 
 
 def in_flight(batch: Batch) -> InFlightBatch:
-    received = ReceivedBatch(batch.messages, BatchOrigin("here", "mqtt", 1, 2, 0))
+    received = received_batch(batch.messages)
     return InFlightBatch(batch, received, Ledger({}))
 
 
