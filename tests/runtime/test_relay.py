@@ -28,7 +28,7 @@ class SettledMeanwhile(set[InFlightBatch]):
     def copy(self) -> set[InFlightBatch]:
         found = super().copy()
         for each in found:
-            each.release()
+            each.relayed((), 0)
         return found
 
 

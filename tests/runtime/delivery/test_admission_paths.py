@@ -279,7 +279,7 @@ def test_what_was_settled_over_a_connection_does_not_come_again_over_it(
     message = Message("a/1", b"on", Headers(source_id="ID:1"))
     source.admit(message, earlier)
     if settled:
-        earlier.release()
+        earlier.relayed((), 0)
     again = replace(message, headers=replace(message.headers, redelivered=True))
 
     found = source.admit(again, batch_of(connection))
@@ -295,7 +295,7 @@ def test_what_comes_after_a_silence_is_no_redelivery_of_an_earlier_connection(
     message = Message("a/1", b"on", Headers(source_id="ID:1"))
     source.admit(message, earlier)
     if settled:
-        earlier.release()
+        earlier.relayed((), 0)
     again = replace(message, headers=replace(message.headers, redelivered=True))
 
     assert source.admit(again, batch_of(2, after_silence=True)).sent == (BOTH if settled else [])
@@ -316,7 +316,7 @@ def test_a_copy_that_went_on_is_the_one_that_comes_again(tmp_path: Path) -> None
     source, first, second = Source(tmp_path, lambda _: True), batch_of(1), batch_of(1)
     message = Message("a/1", b"on", Headers(source_id="ID:1"))
     source.admit(message, first)
-    first.release()
+    first.relayed((), 0)
     source.admit(message, second)
     again = replace(message, headers=replace(message.headers, redelivered=True))
     batch = received_batch([again])
