@@ -62,7 +62,7 @@ STEPS: Final[dict[Any, tuple[str, ...]]] = {
     PublishState: ("_write_all", "_reserve_ids", "packets_received"),
     PublishEncoder: ("take",),
     ReceivedBatch: ("__init__", "received", "received_rows", "delivered_rows", "answered"),
-    InFlightBatch: ("release", "_settle"),
+    InFlightBatch: ("relayed", "_release", "_settle"),
     writer: ("pack",),
     writer.ArchiveWriter: ("_commit",),
     RollingJournal: ("write",),

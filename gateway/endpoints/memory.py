@@ -208,7 +208,7 @@ class MemorySource:
         queue = self._queue
         if queue is None:
             raise NotConnectedError(f"{self._settings.name}: is closed; open it first")
-        return queue.take_batch(MAX_BATCH, timeout)
+        return queue.take(MAX_BATCH, timeout)
 
     def close(self) -> None:
         broker, self._broker, self._queue = self._broker, None, None

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from gateway.endpoints.base import Batch, Settlements
-from gateway.endpoints.received_queue import MAX_BATCH, ReceivedQueue, mark_redelivered
+from gateway.endpoints.base import Batch, Settle, Settlements
+from gateway.endpoints.received_queue import MAX_BATCH, Form, ReceivedQueue, mark_redelivered
 from gateway.model.memory_size import messages_size
 from gateway.model.message import Message
 
@@ -46,7 +46,7 @@ class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
         answer: Callable[[list[ReceivedMessage[T]]], None] | None = None,
         answer_each: AnswerEach[T] | None = None,
     ) -> None:
-        super().__init__(capacity, _measure, _mark, self._pass_on)
+        super().__init__(capacity, Form(_measure, _mark, _batch), self._pass_on)
         self._settling = answer_each
         self.unanswered: deque[ReceivedMessage[T]] = deque()
         self._answer = answer
@@ -59,13 +59,7 @@ class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
 
     def receive(self, timeout: float) -> Batch | None:
         """Return messages as `Source.receive` does."""
-        taken = self.take(MAX_BATCH, timeout)
-        if taken is None:
-            return None
-        received, settle = taken
-        identities = [each.identity for each in received]
-        messages = [each.message for each in received]
-        return Batch(messages, settle, identities if any(identities) else ())
+        return self.take(MAX_BATCH, timeout)
 
     def wait_for_answers(self, most: int, timeout: float) -> bool:
         """Wait until at most `most` messages are unanswered, and there is room.
@@ -83,6 +77,12 @@ class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
     def _pass_on(self, count: int) -> None:
         if self._answer is not None:
             self._answer([self.unanswered.popleft() for _ in range(count)])
+
+
+def _batch(received: Sequence[ReceivedMessage[T]], settle: Settle) -> Batch:
+    identities = [each.identity for each in received]
+    messages = [each.message for each in received]
+    return Batch(messages, settle, identities if any(identities) else ())
 
 
 def _measure(received: Sequence[ReceivedMessage[T]], *, opaque: bool = True) -> int:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from operator import itemgetter
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from gateway.endpoints.base import Batch, Settle, Settlements
 from gateway.errors import GatewayError
@@ -28,7 +28,6 @@ MAX_BATCH = 1_000  # messages that a source hands out at once
 MAX_BATCH_PARSED = 1 << 20
 
 Item = TypeVar("Item")
-Taken: TypeAlias = tuple[Sequence[Item], Settle]
 Item_contra = TypeVar("Item_contra", contravariant=True)
 
 
@@ -37,6 +36,18 @@ class Measure(Protocol[Item_contra]):
 
     def __call__(self, items: Sequence[Item_contra], /, *, opaque: bool = True) -> int:
         """Return the bytes; without `opaque`, those without payloads of bytes."""
+
+
+class Form(NamedTuple, Generic[Item]):
+    """How a queue treats its items.
+
+    `measure` gives their bytes, and `mark` returns an item marked as redelivered. `batch` makes a
+    batch for the runtime of items, with the function that settles all of them once.
+    """
+
+    measure: Measure[Item]
+    mark: Callable[[Item], Item]
+    batch: Callable[[Sequence[Item], Settle], Batch]
 
 
 def mark_redelivered(message: Message) -> Message:
@@ -57,23 +68,22 @@ class _Unsettled(NamedTuple, Generic[Item]):
 class ReceivedQueue(Generic[Item]):
     """Items between the thread that reads a connection and the threads that receive and settle.
 
-    `mark` returns an item marked as redelivered. `confirm` gets how many more items, counted from
-    the oldest unconfirmed one, are finished; it is called with the lock held, one call at a time
-    and in order. `on_retry` is called when a retried item can be taken. `_settling` of a subclass
-    is called once for what was handed out together, with the lock held.
+    `confirm` gets how many more items, counted from the oldest unconfirmed one, are finished; it is
+    called with the lock held, one call at a time and in order. `on_retry` is called when a retried
+    item can be taken. `_settling` of a subclass is called once for what was handed out together,
+    with the lock held.
     Thread-safe: guarded by one lock, which both conditions share.
     """
 
     def __init__(
         self,
         capacity: int,
-        measure: Measure[Item],
-        mark: Callable[[Item], Item],
+        form: Form[Item],
         confirm: Callable[[int], None] | None = None,
         on_retry: Callable[[], None] | None = None,
     ) -> None:
         self._capacity = capacity
-        self._measure, self._mark = measure, mark
+        self._measure, self._mark, self._batch = form
         self._confirm, self._on_retry = confirm, on_retry
         self._settling: Callable[[Sequence[Item], Settlements], Settlements] | None = None
         lock = threading.RLock()
@@ -143,8 +153,8 @@ class ReceivedQueue(Generic[Item]):
                 lambda: self.held < self._capacity or (or_retried and bool(self._retried)), timeout
             )
 
-    def take(self, limit: int, timeout: float) -> Taken[Item] | None:
-        """Return at most `limit` items, with the function that settles all of them once.
+    def take(self, limit: int, timeout: float) -> Batch | None:
+        """Return a batch of at most `limit` items.
 
         None after `timeout` seconds without any.
 
@@ -156,19 +166,22 @@ class ReceivedQueue(Generic[Item]):
         """
         with self._available:
             if timeout > 0 and not self._waiting and not self._retried:
-                self._wait(timeout)
+                self._receivers += 1
+                self._available.wait_for(
+                    lambda: self._waiting or self._retried or self.failure is not None, timeout
+                )
+                self._receivers -= 1
             if self._retried:
-                return self._take_retried(limit)
-            if self._waiting:
-                return self._take_waiting(limit)
-            if self.failure is not None:
+                taken = self._take_retried(limit)
+            elif self._waiting:
+                taken = self._take_waiting(limit)
+            elif self.failure is not None:
                 raise self.failure
-            return None
-
-    def take_batch(self: ReceivedQueue[Message], limit: int, timeout: float) -> Batch | None:
-        """Take messages as `take` does, as a batch for the runtime."""
-        taken = self.take(limit, timeout)
-        return None if taken is None else Batch(*taken)
+            else:
+                return None
+            self._tickets += 1
+            self._unsettled[self._tickets] = taken
+            return self._batch(taken.items, partial(self._settle, self._tickets))
 
     def fail(
         self, failure: GatewayError, survives: Callable[[Item], bool] = lambda _item: False
@@ -199,16 +212,7 @@ class ReceivedQueue(Generic[Item]):
             self._unsettled.clear()
             self._announce_retried()
 
-    def _wait(self, timeout: float) -> None:
-        self._receivers += 1
-        try:
-            self._available.wait_for(
-                lambda: self._waiting or self._retried or self.failure is not None, timeout
-            )
-        finally:
-            self._receivers -= 1
-
-    def _take_waiting(self, limit: int) -> Taken[Item]:
+    def _take_waiting(self, limit: int) -> _Unsettled[Item]:
         """Take the first waiting items: at most `limit`, and `MAX_BATCH_PARSED`."""
         waiting, size = self._waiting, self._waiting_size
         items = [*islice(waiting, limit)]
@@ -224,18 +228,13 @@ class ReceivedQueue(Generic[Item]):
         self._waiting_size -= size
         first = self._next
         self._next += len(items)
-        return self._hand_out(range(first, self._next), items, size)
+        return _Unsettled(range(first, self._next), items, size)
 
-    def _take_retried(self, limit: int) -> Taken[Item]:
+    def _take_retried(self, limit: int) -> _Unsettled[Item]:
         due = self._retried[:limit]
         del self._retried[:limit]
         items = [item for _, item in due]
-        return self._hand_out([number for number, _ in due], items, self._measure(items))
-
-    def _hand_out(self, numbers: Sequence[int], items: Sequence[Item], size: int) -> Taken[Item]:
-        self._tickets += 1
-        self._unsettled[self._tickets] = _Unsettled(numbers, items, size)
-        return items, partial(self._settle, self._tickets)
+        return _Unsettled([number for number, _ in due], items, self._measure(items))
 
     def _settle(self, ticket: int, settlements: Settlements) -> None:
         with self._room:
@@ -284,4 +283,4 @@ def message_queue(
     on_retry: Callable[[], None] | None = None,
 ) -> ReceivedQueue[Message]:
     """Return a queue of messages that holds about `capacity` bytes."""
-    return ReceivedQueue(capacity, messages_size, mark_redelivered, confirm, on_retry)
+    return ReceivedQueue(capacity, Form(messages_size, mark_redelivered, Batch), confirm, on_retry)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.clock import boot_seconds
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, LeaseNotHeldError
 from gateway.lease.lease import Give, Lease, LeaseStore, Look, Pause, Renew, Role, Take
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,15 @@ class LeaseHolder:
     def holds(self) -> bool:
         """Return whether this instance may hand messages over now; asked at each hand-over."""
         return self._lease.holds(self._clock())
+
+    def require(self) -> None:
+        """Do nothing while this instance may hand messages over.
+
+        Raises:
+            LeaseNotHeldError: another instance of the pair may hold the lease.
+        """
+        if not self.holds():
+            raise LeaseNotHeldError(self.instance)
 
     @property
     def ended(self) -> bool:

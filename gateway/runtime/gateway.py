@@ -20,7 +20,7 @@ from gateway.archive.signed_json import NO_TERM, Term
 from gateway.clock import RowClock, now
 from gateway.config.load import Configuration
 from gateway.endpoints.registry import warm_up
-from gateway.errors import ArchiveError, LeaseNotHeldError, SpoolError
+from gateway.errors import ArchiveError, SpoolError
 from gateway.lease.holder import LeaseHolder
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
@@ -138,7 +138,7 @@ class Gateway:
             self._echoes,
             self.heartbeats,
             self._connections,
-            self._require_lease,
+            (lambda: None) if self.lease is None else self.lease.require,
             trace,
             source_memories(
                 running,
@@ -339,15 +339,6 @@ class Gateway:
         return lambda name: Spool(
             name, database, ledger, limits, self.configuration.endpoints[name].was
         )
-
-    def _require_lease(self) -> None:
-        """Do nothing while this instance may hand messages over.
-
-        Raises:
-            LeaseNotHeldError: another instance of the pair may hold the lease.
-        """
-        if self.lease is not None and not self.lease.holds():
-            raise LeaseNotHeldError(self.lease.instance)
 
     def _count_dead_letters(self) -> None:
         """Count the dead letters that commands of other processes have left."""

@@ -219,7 +219,8 @@ class Pump:
         timeout = POLL_INTERVAL if begun < self._first_polls_until else RECEIVE_TIMEOUT
         batch = self._binding.source.receive(timeout)
         self.alive_at = begun
-        self.gaps.check()
+        if begun >= self.gaps.next_check:
+            self.gaps.check()
         if batch is not None:
             self._relay.relay(batch)
         else:

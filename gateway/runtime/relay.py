@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Final, TypeAlias
 
@@ -15,7 +16,7 @@ from gateway.errors import ArchiveError
 from gateway.model.dead_letter_rule import TARGET_REMOVED
 from gateway.routing.origin_path import BrokerAddress
 from gateway.routing.router import RouteMatch
-from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
+from gateway.runtime.context import GatewayContext, SourceBinding
 from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.distribution import ByLane, Refused, distribute
 from gateway.runtime.delivery.duplicates import DuplicateFilter
@@ -28,14 +29,15 @@ from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.copy_maker import HeaderMapper, make_copies
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.inbound.thinned_batch import HeldBack, thin_out
-from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.record.counters import EndpointState
 from gateway.runtime.record.cut_log import CutLog
 from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
 
-_Outbound: TypeAlias = tuple[Lane, OutboundBatch, Sequence[HeldBack]]  # copies to send, and to hold
+# Copies, and what hands them to their lane.
+_Outbound: TypeAlias = tuple[OutboundBatch, Callable[[OutboundBatch], None]]
 
 SILENCE: Final = 1.0  # seconds; what a broker delivers again comes first over a connection
 STORE_INTERVAL: Final = 1.0  # seconds between attempts to store short names
@@ -111,23 +113,16 @@ class Relay:
                 self._note_heartbeats(in_flight, positions, matches)
         for position, delivery in refused:
             in_flight.refuse(position, delivery)
-        for lane, made, held in outbound:
-            _hand_over(in_flight, lane, made, held, self._context.trace)
-        for positions, matches in groups.values():  # after sending: recording delays no message
-            in_flight.record_received(positions, matches)
+        for copies, hand_over in outbound:
+            hand_over(copies)
+        messages = received.messages  # after sending: recording delays no message
         if self._context.recent_names.views:
-            self._context.recent_names.note(self._state.name, received.messages, groups.values())
+            self._context.recent_names.note(self._state.name, messages, groups.values())
         if received.cuts:
-            self._record_cuts(in_flight)
-        in_flight.release()
-
-    def _record_cuts(self, in_flight: InFlightBatch) -> None:
-        received = in_flight.received
-        messages = received.messages  # the rows of cuts drop those of duplicates
-        self.cut_log.count(
-            (each.route, each.rule, messages[each.position].address) for each in received.cuts
-        )
-        in_flight.record_cuts()
+            self.cut_log.count(
+                (each.route, each.rule, messages[each.position].address) for each in received.cuts
+            )
+        in_flight.relayed(groups.values(), len(outbound))
 
     def note_quiet(self) -> None:
         """Note that nothing came: after a while, all has come that the broker delivers again."""
@@ -142,14 +137,17 @@ class Relay:
             each.stop_waiting()
 
     def _copy(self, in_flight: InFlightBatch, by_lane: ByLane, refused: Refused) -> list[_Outbound]:
-        """Make the copies of every lane, which may shorten names; some wait for their interval."""
+        """Make the copies of every lane, which may shorten names; some wait for their interval.
+
+        A lane gets them in parts: a nearly full disk takes and a slow link answers each of them.
+        """
         outbound: list[_Outbound] = []
         for (endpoint, when_full), copies in by_lane.items():
             lane = self._context.lanes.get(endpoint)
             if lane is None:  # a reload removed it while this thread waited
-                for at, each in zip(*copies, strict=True):
+                for at, delivery in zip(*copies, strict=True):
                     reason = "a reload removed it"
-                    refused.append((at, replace(each, rule=TARGET_REMOVED, reason=reason)))
+                    refused.append((at, replace(delivery, rule=TARGET_REMOVED, reason=reason)))
                 continue
             made = make_copies(self._mapper, in_flight, copies, when_full, lane.binding.carries)
             held: Sequence[HeldBack] = ()
@@ -157,8 +155,12 @@ class Relay:
             if endpoint in self._thinned or thinning.intervals or thinning.changes:
                 counters = self._context.ledger.counters
                 made, held = thin_out(made, in_flight, thinning, self.in_flight, counters)
-            if made.messages or held:
-                outbound.append((lane, made, held))
+            parts = [made] if made.size <= MAX_PART_BYTES else [*_parts_of(made)]
+            outbound += [(part, lane.deliver) for part in parts if part.messages]
+            outbound += [(each.batch, partial(_hold, lane.thinning, each)) for each in held]
+            if self._context.trace is not None:
+                for part in (*parts, *(each.batch for each in held)):
+                    self._context.trace(part, lane.binding.carries)
         return outbound
 
     def _admit(self, in_flight: InFlightBatch) -> None:
@@ -238,12 +240,12 @@ class Relay:
                 in_flight.when_settled(heartbeat.note_delivered)
 
     def _track(self, batch: Batch) -> InFlightBatch:
-        ledger, message_ids = self._context.ledger, self._context.message_ids
-        first = message_ids.reserve(len(batch.messages))
+        ledger = self._context.ledger
+        ids = self._context.message_ids.take(len(batch.messages))
         system = self._binding.rules.router.dialect.name
-        origin = BatchOrigin(self._state.name, system, ledger.clock(), message_ids.run, first)
+        origin = BatchOrigin(self._state.name, system, ledger.clock())
         received = ReceivedBatch(
-            batch.messages, origin, batch.identities, archived=ledger.archive is not None
+            batch.messages, origin, ids, batch.identities, archived=ledger.archive is not None
         )
         part = ConnectionPart(self._connection, self._arrived is None)
         in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard, part)
@@ -260,27 +262,15 @@ def _wait_for_originals(in_flight: InFlightBatch) -> None:
             in_flight.wait_for(original)
 
 
-def _hand_over(
-    in_flight: InFlightBatch,
-    lane: Lane,
-    batch: OutboundBatch,
-    held: Sequence[HeldBack],
-    trace: TraceBatch | None,
-) -> None:
-    """Deliver the copies, in parts: a nearly full disk takes and a slow link answers each of them.
+def _parts_of(batch: OutboundBatch) -> Iterator[OutboundBatch]:
+    """Yield the parts of a batch, of at most `MAX_PART_BYTES` or of one message."""
+    if batch.size <= MAX_PART_BYTES or len(batch.messages) == 1:
+        yield batch
+        return
+    for half in batch.halves():
+        yield from _parts_of(half)
 
-    Those that are held are newer than a copy of their name that was delivered.
-    """
-    if batch.size > MAX_PART_BYTES and len(batch.messages) > 1:
-        for half in batch.halves():
-            _hand_over(in_flight, lane, half, (), trace)
-    elif batch.messages:
-        if trace is not None:
-            trace(batch, lane.binding.carries)
-        in_flight.expect_answer()
-        lane.deliver(batch)
-    for each in held:
-        if trace is not None:
-            trace(each.batch, lane.binding.carries)
-        in_flight.expect_answer()
-        lane.thinning.hold(each.copy, each.batch, each.cut)
+
+def _hold(thinning: HeldCopies, held: HeldBack, batch: OutboundBatch) -> None:
+    """Hold a copy that is newer than one of its name that was delivered."""
+    thinning.hold(held.copy, batch, held.cut)

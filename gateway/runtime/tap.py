@@ -78,7 +78,8 @@ class Tap:
                 else:
                     self._gaps.all_until = at
                     self._has_all = stopping
-                self._gaps.check()
+                if monotonic() >= self._gaps.next_check:
+                    self._gaps.check()
                 continue
             except ArchiveError:
                 return  # the archive is closed
@@ -104,6 +105,7 @@ class Tap:
         ledger, ids = self._context.ledger, self._context.message_ids
         at = ledger.clock()
         self._gaps.last_message = at
-        origin = BatchOrigin(tap.endpoint, tap.system, at, ids.run, ids.reserve(count))
-        rows = ReceivedBatch(batch.messages, origin).observed_rows(tap.route, tap.target)
+        origin = BatchOrigin(tap.endpoint, tap.system, at)
+        received = ReceivedBatch(batch.messages, origin, ids.take(count))
+        rows = received.observed_rows(tap.route, tap.target)
         ledger.write([rows], [], lambda: batch.settle([ACCEPTED] * count))

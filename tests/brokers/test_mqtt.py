@@ -186,7 +186,7 @@ def test_no_local_leaves_out_messages_of_the_same_connection(
             send(sink, Message("t", b"other"))
         got: list[object] = []
         while b"other" not in got:
-            batch = state.queue.take_batch(10, 5)
+            batch = state.queue.take(10, 5)
             assert batch is not None
             got.extend(m.payload for m in batch.messages)
     finally:

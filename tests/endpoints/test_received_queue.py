@@ -29,7 +29,7 @@ def say(number: int) -> Message:
 
 
 def take(queue: ReceivedQueue[Message], limit: int = 100) -> Batch:
-    batch = queue.take_batch(limit, 0)
+    batch = queue.take(limit, 0)
     assert batch is not None
     return batch
 
@@ -68,7 +68,7 @@ def test_any_settling_confirms_the_oldest_run_that_is_finished(data: st.DataObje
             settlements = [data.draw(OUTCOMES) for _ in numbers]
             batch.settle(settlements)
             model.settle(numbers, settlements)
-        elif (taken := queue.take_batch(data.draw(st.integers(1, 5)), 0)) is not None:
+        elif (taken := queue.take(data.draw(st.integers(1, 5)), 0)) is not None:
             held.append(taken)
 
         assert sum(counts) == model.confirmed()
@@ -118,7 +118,7 @@ def test_redelivered_messages_come_in_the_order_of_arrival(
     again = take(queue)
     assert numbers_of(again) == list(range(8))
     assert all(message.headers.redelivered for message in again.messages)
-    assert queue.take_batch(1, 0) is None
+    assert queue.take(1, 0) is None
     assert queue.held == messages_size(again.messages)
 
 

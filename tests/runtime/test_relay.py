@@ -10,7 +10,6 @@ from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.context import GatewayContext
-from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.in_flight import InFlightBatch
@@ -20,6 +19,7 @@ from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.relay import Relay
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
+from tests.runtime.received_batches import received_batch
 
 
 class SettledMeanwhile(set[InFlightBatch]):
@@ -28,7 +28,7 @@ class SettledMeanwhile(set[InFlightBatch]):
     def copy(self) -> set[InFlightBatch]:
         found = super().copy()
         for each in found:
-            each.release()
+            each.relayed((), 0)
         return found
 
 
@@ -42,7 +42,7 @@ def test_the_oldest_batch_may_be_settled_while_it_is_read(tmp_path: Path) -> Non
     state, stop = EndpointState("here", "source"), threading.Event()
     relay = Relay(binding, state, context, stop)
     message = Message("a/1", b"x")
-    received = ReceivedBatch([message], BatchOrigin("here", "mqtt", 7, 1, 0))
+    received = received_batch([message], BatchOrigin("here", "mqtt", 7))
     batch = Batch([message], lambda _: None)
     relay.in_flight = SettledMeanwhile([InFlightBatch(batch, received, ledger)])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
-from gateway.endpoints.received_queue import ReceivedQueue
+from gateway.endpoints.received_queue import Form, ReceivedQueue
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import NotConnectedError
 from gateway.model.memory_size import messages_size
@@ -70,7 +70,7 @@ class SimulatedSource:
         broker.check(self.client)
         unconfirmed: deque[Entry] = deque()
         queue: ReceivedQueue[Message] = ReceivedQueue(
-            self._flavour.capacity, messages_size, _marked,
+            self._flavour.capacity, Form(messages_size, _marked, Batch),
             lambda count: self._confirm(connection, unconfirmed, count),
         )  # fmt: skip
         process = stand_ins.running_process()
@@ -125,7 +125,7 @@ class SimulatedSource:
         queue = self._queue
         if queue is None:
             raise NotConnectedError(f"{self.client}: is closed; open it first")
-        return queue.take_batch(self._flavour.batch, timeout)
+        return queue.take(self._flavour.batch, timeout)
 
     def close(self) -> None:
         queue, self._queue = self._queue, None

@@ -195,7 +195,7 @@ class ExactlyOnceSource:
         state = self._state
         if state is None:
             raise NotConnectedError(f"{self.client}: is closed; open it first")
-        return state.queue.take_batch(self._batch, timeout)
+        return state.queue.take(self._batch, timeout)
 
     def close(self) -> None:
         state, self._state = self._state, None

@@ -192,6 +192,10 @@ def _instead(value: object) -> Callable[[Method], object]:
     return lambda _real: value
 
 
+def _await_none(real: Method) -> Method:
+    return lambda self, groups, _answers: real(self, groups, 0)
+
+
 def _while_broken(real: Method) -> Method:
     def has_room(self: LaneState, batch: OutboundBatch) -> bool:
         phase = self.phase
@@ -243,14 +247,6 @@ def _commit_whole(self: SpoolDatabase, changes: Any) -> int:
         return 0
     self._call_back(changes)
     return len(changes)
-
-
-def _hand_over_whole(real: Method) -> Method:
-    def hand_over(*arguments: Any) -> None:
-        vars(relay)["MAX_PART_BYTES"] = 1 << 30  # the end of a run restores it
-        real(*arguments)
-
-    return hand_over
 
 
 def _held_in_memory(real: Method) -> Method:
@@ -403,8 +399,7 @@ def _behind_what_was_seen(real: Method) -> Method:
 
 
 MUTATIONS: Final = (
-    Mutation("a batch waits for all its answers", InFlightBatch, "expect_answer",
-             _instead(lambda _self: None)),
+    Mutation("a batch waits for all its answers", InFlightBatch, "relayed", _await_none),
     Mutation("rows are durable before the source is settled", Ledger, "write", _settle_first),
     Mutation("the outcome of a spooled copy has the row of its receipt", Ledger, "record_spooled",
              _without_receipts),
@@ -458,8 +453,8 @@ MUTATIONS: Final = (
              _instead(lambda _self: None)),
     Mutation("new copies leave the reserve of a full disk", SpoolDatabase, "_make_reserve",
              _instead(lambda _self: True)),
-    Mutation("a batch larger than the room on the disk goes in parts", relay, "_hand_over",
-             _hand_over_whole),
+    Mutation("a batch larger than the room on the disk goes in parts", relay, "_parts_of",
+             _instead(lambda batch: [batch])),
     Mutation("a read-only disk ends no thread", spool_db, "suppress", _raise_errors_of_disks),
     Mutation("a thread that ends by an error ends the process", run, "end_without_thread",
              _instead(lambda *_: None)),

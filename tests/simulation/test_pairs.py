@@ -7,7 +7,7 @@ import os
 import pytest
 
 from gateway.lease import lease as rules
-from gateway.runtime.gateway import Gateway
+from gateway.lease.holder import LeaseHolder
 from tests.simulation.campaign import run_in_processes, run_seeds
 from tests.simulation.pair_plans import BROKER_FAULTS, INSTANCE_FAULTS, pair_plan
 
@@ -35,7 +35,7 @@ def found(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, value: obje
 def test_a_gateway_that_does_not_ask_for_its_lease_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert found(monkeypatch, Gateway, "_require_lease", lambda _self: None)
+    assert found(monkeypatch, LeaseHolder, "require", lambda _self: None)
 
 
 def test_a_lease_that_never_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

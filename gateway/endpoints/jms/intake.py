@@ -91,7 +91,7 @@ class JmsIntake:
         while True:
             progress.clear()
             must_wait = self._must_wait()
-            batch = queue.take_batch(self._settings.batch, 0)
+            batch = queue.take(self._settings.batch, 0)
             if (signs := self._connection.received) != self._signs:
                 self._signs, continuity.heard = signs, continuity.clock()
             left = max(0.0, deadline - monotonic())
@@ -173,7 +173,7 @@ class JmsIntake:
         wanted.receiving()
         self._received += len(messages)
         self._queue.put(messages)
-        return self._queue.take_batch(settings.batch, 0)
+        return self._queue.take(settings.batch, 0)
 
     def _confirm(self, count: int) -> None:
         self._confirmed += count

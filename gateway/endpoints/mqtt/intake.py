@@ -124,11 +124,11 @@ class MqttIntake:
 
     def _take(self, timeout: float) -> Batch | None:
         deadline = monotonic() + timeout
-        while (batch := self.queue.take_batch(MAX_BATCH, 0.0)) is None and (
+        while (batch := self.queue.take(MAX_BATCH, 0.0)) is None and (
             left := deadline - monotonic()
         ) > 0:
             if not self._connection.lead(left):
-                return self.queue.take_batch(MAX_BATCH, left)
+                return self.queue.take(MAX_BATCH, left)
         return batch
 
     def _return(self) -> None:

@@ -91,11 +91,11 @@ class Yami4Intake:
             connection = self._connection
             if connection is None:
                 raise not_open(self._settings.name)
-            if (batch := self._queue.take_batch(MAX_BATCH, 0)) is not None:
+            if (batch := self._queue.take(MAX_BATCH, 0)) is not None:
                 return batch
             self._receive(connection, deadline)
             if time.monotonic() >= deadline:
-                return self._queue.take_batch(MAX_BATCH, 0)
+                return self._queue.take(MAX_BATCH, 0)
 
     def end(self) -> None:
         if self._connection is not None:

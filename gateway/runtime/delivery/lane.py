@@ -91,28 +91,30 @@ class LaneState:
             return self._refuse_removed(batch) if self.phase is Phase.REMOVED else None
         if self.limits.rate and self._is_paced(batch, now):
             self._move(Event.PACED)
-        if not self.has_room(batch):
-            return None
-        disk = None if self.phase is Phase.DIRECT else self._disk
-        if disk is not None and not disk.fits(batch):
-            return self._make_room(batch, disk)
-        batch.number = self.backlog.next_number()
-        if disk is None:
-            self.held += batch.size
         if self.phase is Phase.DIRECT:
+            if not self._fits(batch.size):
+                return None
+            self.held += batch.size
+            batch.number = self.backlog.next_number()
             batch.attempts += 1
             return self._send(batch, batch.unsettled, now)
+        if not self.has_room(batch):
+            return None
+        if self._disk is None:
+            self.held += batch.size
+        elif not self._disk.fits(batch):
+            return self._make_room(batch, self._disk)
+        batch.number = self.backlog.next_number()
         return self.backlog.put(batch)
 
     def offer(self, batch: OutboundBatch, now: float) -> Send | None:
         """Send the batch if that is possible at once, and never again."""
         paced = self.limits.rate and self._is_paced(batch, now)
-        if paced or self.phase is not Phase.DIRECT or not self._fits(batch.size):
+        if paced or self.phase is not Phase.DIRECT:
             return None
-        self.held += batch.size
-        batch.number, batch.resend = self.backlog.next_number(), False
-        batch.attempts += 1
-        return self._send(batch, batch.unsettled, now)
+        batch.resend = False
+        action = self.accept(batch, now)
+        return action if isinstance(action, Send) else None
 
     # Answers and lost connections
 

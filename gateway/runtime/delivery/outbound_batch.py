@@ -79,15 +79,15 @@ class OutboundBatch:
     the order of the lane; without `resend` it is not sent again after a lost connection. `rows` are
     those of the spool that hold it. `attempts` has those of an earlier run. `spooled_at` is the
     time at which the spool took it. `times` are those of the answers by position, of a batch that
-    is not answered at once.
+    is not answered at once. `expires` says whether one of the messages has an expiry.
     Mutable: owned by the lane.
     Units: `size` in bytes, which count towards the limit of the lane; `times` in seconds of a
     monotonic clock.
     """
 
     __slots__ = (
-        "attempts", "deliveries", "messages", "number", "origin", "parts", "positions", "resend",
-        "rows", "settlements", "size", "solo_losses", "spooled_at", "times", "unsettled",
+        "attempts", "deliveries", "expires", "messages", "number", "origin", "parts", "positions",
+        "resend", "rows", "settlements", "size", "solo_losses", "spooled_at", "times", "unsettled",
         "when_full",
     )  # fmt: skip
 
@@ -105,6 +105,8 @@ class OutboundBatch:
         self.positions = positions
         self.deliveries = deliveries
         self.size = messages_size(messages)
+        ends = [each.headers.expiry for each in messages]
+        self.expires = ends.count(None) < len(ends)
         self.number = self.attempts = self.spooled_at = 0
         self.resend = True
         self.rows: Sequence[SpoolRow] = ()

@@ -23,7 +23,6 @@ from gateway.runtime.delivery.rows import (
     archived_content,
     fingerprints,
     header_columns,
-    message_ids,
     payload_sizes,
     traces_of,
 )
@@ -57,7 +56,7 @@ Counted: TypeAlias = Count | DeadLetter
 class ReceivedBatch:
     """The messages of one source, with the marks of their admission, and their rows.
 
-    `ids` are the 16-byte ids of the messages: the run, then the number in it.
+    `ids` are the 16-byte ids of the messages.
     Admission sets the messages that it marks, their `matches` and what became of the others:
     `earlier` has the batch that had a duplicate before, by its position. Columns say what gateways
     proved of the messages that they sent: `firsts` has the ids of the originals, empty where a
@@ -79,6 +78,7 @@ class ReceivedBatch:
         self,
         messages: Sequence[Message],
         origin: BatchOrigin,
+        ids: Sequence[bytes],
         identities: Sequence[str] = (),
         *,
         archived: bool = True,
@@ -88,7 +88,7 @@ class ReceivedBatch:
         self.identities = identities  # those that the broker gave, or none
         self.origin = origin
         self.earlier: dict[int, EarlierBatch] = {}
-        self.ids = message_ids(origin.run, origin.first, len(messages))
+        self.ids = ids
         self.firsts, self.hops = [""] * len(messages), [0] * len(messages)
         self.signed: set[int] = set()
         self.matches: list[tuple[RouteMatch, ...]] = []

@@ -82,17 +82,14 @@ def fingerprint(payload: Payload) -> tuple[int, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class BatchOrigin:
-    """Source endpoint, system and receipt time of a batch, and the ids of its messages.
+    """Source endpoint, system and receipt time of a batch.
 
-    The id of a message is `run` followed by `first` plus its position.
     Units: microseconds since 1970-01-01 UTC.
     """
 
     endpoint: str
     system: str
     time: int
-    run: int
-    first: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +117,6 @@ def fingerprints(payloads: Sequence[Payload]) -> tuple[list[int], list[bytes]]:
     """Sizes and hashes of the payloads, as `fingerprint` computes them."""
     data = [each if each.__class__ is bytes else payload_bytes(each) for each in payloads]
     return list(map(len, data)), list(map(xxh3_128_digest, data))
-
-
-def message_ids(run: int, first: int, count: int) -> list[bytes]:
-    """Ids of `count` consecutive messages: 8 bytes of the run, 8 of the number in the run."""
-    start = run.to_bytes(8, "big")
-    return [start + number.to_bytes(8, "big") for number in range(first, first + count)]
 
 
 def traces_of(messages: Sequence[Message]) -> list[Cell]:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.endpoints.base import Batch
 from gateway.model.outcome import ACCEPTED
@@ -18,6 +18,7 @@ from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.record.ledger import Ledger
 
 ANY_PART: Final = ConnectionPart()
+Group: TypeAlias = tuple[Sequence[int], Sequence[RouteMatch]]  # positions, and a match for each
 
 
 class InFlightBatch:
@@ -25,14 +26,15 @@ class InFlightBatch:
 
     Later batches with its duplicates wait for it, and find it for long: once settled, it has no
     messages. `on_settled` is called before they go on.
-    The batch counts references: one for the source that fills it, one for each expected answer.
-    Nothing is settled before all its outcomes are known and durable.
+    The batch counts references: one for the relay that hands its copies over, one for each batch of
+    copies without an answer, one for each earlier batch that it waits for. Answers may come before
+    the relay says how many there are. Nothing is settled before all outcomes are known and durable.
     Thread-safe: guarded by self._lock, which is not held while rows are written.
     """
 
     __slots__ = (
-        "__weakref__", "_callbacks", "_count", "_ledger", "_lock", "_on_settled", "_references",
-        "_settle_source", "_waits", "arrived", "part", "received", "received_at",
+        "__weakref__", "_callbacks", "_count", "_is_relayed", "_ledger", "_lock", "_on_settled",
+        "_references", "_settle_source", "_waits", "arrived", "part", "received", "received_at",
     )  # fmt: skip
 
     def __init__(
@@ -50,20 +52,9 @@ class InFlightBatch:
         self._ledger = ledger
         self._on_settled = on_settled
         self._lock = threading.Lock()
-        self._references = 1
+        self._references, self._is_relayed = 1, False
         self._waits: set[int] = set()  # for earlier batches, by id
         self._callbacks: list[Callable[[], None]] | None = []  # None when settled
-
-    def record_received(self, positions: Sequence[int], matches: Sequence[RouteMatch]) -> None:
-        """Record that the routes of `matches` received the messages at `positions`."""
-        with self._lock:
-            counts = self.received.received(positions, matches)
-        self._ledger.count(counts)
-
-    def record_cuts(self) -> None:
-        """Record the messages that routes left out, and keep no duplicate among them."""
-        with self._lock:
-            self.received.record_cuts()
 
     def refuse(self, position: int, delivery: Delivery) -> None:
         """Record a dead letter for a delivery that the mapping refused."""
@@ -71,27 +62,37 @@ class InFlightBatch:
             letter = self.received.refused(position, delivery, self._ledger.clock())
         self._ledger.count([letter])
 
-    def expect_answer(self) -> None:
-        """Add a reference: one more target will answer."""
+    def relayed(self, groups: Iterable[Group], answers: int) -> None:
+        """Record that routes received the messages of `groups`, and which they left out.
+
+        Every copy was handed over; they have so many `answers`. Called once.
+        """
+        received = self.received
         with self._lock:
-            self._references += 1
+            counts = [each for group in groups for each in received.received(*group)]
+            if received.cuts:
+                received.record_cuts()
+            self._references += answers
+            self._is_relayed = True
+        self._ledger.count(counts)
+        self._release()
 
     def answered(self, batch: OutboundBatch) -> None:
         """Record the final settlements of one target."""
         with self._lock:
             counts = self.received.answered(batch, self._ledger.clock())
         self._ledger.count(counts)
-        self.release()
+        self._release()
 
     def pending_rows(self, batch: OutboundBatch) -> list[PendingRow]:
         return self.received.pending_rows(batch, self._ledger.clock())
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """Drop a reference; after the last one, record the rows and settle the source."""
         received = self.received
         with self._lock:
             self._references -= 1
-            is_last = not self._references
+            is_last = self._is_relayed and not self._references
         if is_last and (received.rows or received.letters):
             self._ledger.write(received.rows, received.letters, self._settle)
         elif is_last:
@@ -119,7 +120,7 @@ class InFlightBatch:
             waits = original in self._waits
             self._waits.discard(original)
         if waits:
-            self.release()
+            self._release()
 
     def is_over_for(self, later: EarlierBatch) -> bool:
         with self._lock:

@@ -102,8 +102,6 @@ class Lane:
         while not batch.number:
             if self.spool is not None and not self.direct:
                 self.spool.wait_for_disk()
-            with self._room:
-                self._room.wait_for(partial(self._lane.has_room, batch))
             with self._send_lock:  # from the decision to the call, so that sends keep their order
                 with self._lock:
                     action = self._lane.accept(batch, monotonic())
@@ -121,6 +119,9 @@ class Lane:
                     self._room.wait(ROOM_INTERVAL)
             elif action is not None:
                 self._perform_or_pause(action)
+            elif not batch.number:
+                with self._room:
+                    self._room.wait_for(partial(self._lane.has_room, batch))
 
     def offer(self, batch: OutboundBatch) -> bool:
         """Send the batch if that is possible at once, and never again; return whether it was."""
@@ -299,8 +300,10 @@ class Lane:
             )  # fmt: skip
 
     def _send(self, send: Send) -> None:
-        binding, waiting = self.binding, send.batch.messages_at(send.positions)
-        messages, complete = without_expired(self.state.name, waiting, now())
+        binding, complete = self.binding, None
+        messages = send.batch.messages_at(send.positions)
+        if send.batch.expires:
+            messages, complete = without_expired(self.state.name, messages, now())
         try:
             self._require_lease()  # last: a frozen process wakes up here, and sends nothing
             if not messages:

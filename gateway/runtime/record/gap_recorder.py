@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from time import monotonic
 from typing import Final
 
@@ -74,7 +75,7 @@ class GapRecorder:
         self.last_message = 0  # of a tap, which sets it; 0 before the first
         self.all_until = self._begun  # a tap had all that was sent until then, and sets it
         self._last_row = 0  # time of the last row of the outage
-        self._next_check = 0.0  # monotonic
+        self.next_check = 0.0  # monotonic seconds; when `check` has something to do
         self._disputed = 0  # when the outage after the first of these connections began; 0: none
         self.attach(source, watched)
         state = None if connections is None else connections.get(self._key)
@@ -93,9 +94,11 @@ class GapRecorder:
         """Continue with `source`, which receives the messages `watched`."""
         self._watched = watched
         self._source: ReportsContinuity | None = None
+        self.next_check = inf
         connections = None if self._archive is None else self._connections
         if connections is not None and isinstance(source, ReportsContinuity):
             self._source, found = source, source.continuity
+            self.next_check = 0.0
             found.clock = self._clock
             state = connections.get(self._key)
             if state is not None and state.dropped is not None and found.dropped is None:
@@ -147,9 +150,9 @@ class GapRecorder:
 
     def check(self) -> None:
         """Record the reported losses, and note that the source is connected."""
-        if monotonic() < self._next_check or (continuity := self._continuity) is None:
+        if (continuity := self._continuity) is None:
             return
-        self._next_check = monotonic() + CHECK_INTERVAL
+        self.next_check = monotonic() + CHECK_INTERVAL
         self._look(continuity)
         heard = self._heard(continuity, self._clock())
         if not self._keeps:

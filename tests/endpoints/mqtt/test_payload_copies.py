@@ -17,9 +17,9 @@ from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.sockets import BLOCK, TLS_RECORD, NonBlockingSocket
 from gateway.model.message import DeliveryMode, Headers, Message
-from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin
 from gateway.wire.mqtt.packets import PacketDecoder
+from tests.runtime.received_batches import received_batch
 
 WHOLE = 1 << 20  # bytes of the payloads of a test
 SIZES = [
@@ -65,7 +65,7 @@ def test_a_received_payload_is_copied_once_from_the_blocks(size: int, block: int
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_payload_is_not_copied_for_its_rows(size: int) -> None:
-    received = ReceivedBatch(messages(size), BatchOrigin("here", "mqtt", 7, 1, 0))
+    received = received_batch(messages(size), BatchOrigin("here", "mqtt", 7))
 
     assert copies(lambda: received.hashes) == 0
 

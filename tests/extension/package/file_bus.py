@@ -96,7 +96,7 @@ class Intake:
         while True:
             if not self._received.full and self._received.failure is None:
                 self._read()
-            batch = self._received.take_batch(MAX_BATCH, min(timeout, 0.02))
+            batch = self._received.take(MAX_BATCH, min(timeout, 0.02))
             if batch or monotonic() >= until:
                 return batch
 

@@ -19,7 +19,6 @@ from gateway.model.message import (
 )
 from gateway.night.replay.restored_message import restore
 from gateway.routing.router import Router
-from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import (
     FULL_SIZE,
     REDACTED,
@@ -29,6 +28,7 @@ from gateway.runtime.delivery.rows import (
 )
 from tests.archive.samples import NOON
 from tests.night.replay.replay_rig import ReplayRig
+from tests.runtime.received_batches import received_batch
 
 VALUES = (
     st.text() | st.integers() | st.floats(allow_nan=False) | st.booleans() | st.binary() | st.none()
@@ -108,7 +108,7 @@ def test_the_archive_cuts_and_redacts_as_the_route_says(
     (route,) = load(rig.file).routes
     changed = replace(route, archive_payload_bytes=maximum, archive_redact=redact)
     message = Message("orders/1", b"12345", Headers(properties={"card": "1"}))
-    record = ReceivedBatch([message], BatchOrigin("plant", "mqtt", NOON, 1, 0))
+    record = received_batch([message], BatchOrigin("plant", "mqtt", NOON))
 
     rows = record.received_rows([0], Router(route.dialect, [changed])["orders/1"])
 

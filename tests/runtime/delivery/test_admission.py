@@ -13,14 +13,13 @@ from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.selectors.selector import Selector
 from gateway.runtime.delivery.admission import Admission
 from gateway.runtime.delivery.duplicates import DuplicateFilter, Identity, SettledBatch
-from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
+from tests.runtime.received_batches import received_batch
 from tests.runtime.test_pump import OneBatchSource
 
-ORIGIN = BatchOrigin("here", "mqtt", 1, 2, 0)
 SELECTOR = '    from: {endpoint: here, pattern: "a/{rest...}", selector: "n = 1"}\n'
 
 
@@ -40,7 +39,7 @@ def test_a_failing_selector_refuses_one_message(
     admission = Admission(GatewayIdentity("test"), DuplicateFilter(), EchoCache().take_origin)
     messages = [Message("a/1", b"", Headers(properties={"bad": 1})), Message("a/2", b"")]
 
-    batch = ReceivedBatch(messages, ORIGIN)
+    batch = received_batch(messages)
     admission.match(batch, binding.rules)
     (refused,), (accepted,) = batch.matches
 
@@ -65,8 +64,8 @@ def duplicates_of(
     duplicates = DuplicateFilter()
     duplicates.remember(known)
     admission = Admission(GatewayIdentity("test"), duplicates, EchoCache().take_origin)
-    admission.recognise(ReceivedBatch(earlier, ORIGIN), binding.rules, SettledBatch())
-    batch = ReceivedBatch(later, ORIGIN)
+    admission.recognise(received_batch(earlier), binding.rules, SettledBatch())
+    batch = received_batch(later)
     admission.recognise(batch, binding.rules, SettledBatch())
     return [*batch.earlier]
 

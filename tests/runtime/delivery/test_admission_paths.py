@@ -18,12 +18,12 @@ from gateway.runtime.delivery.admission import Admission, AdmissionRules, never
 from gateway.runtime.delivery.copy_paths import DEFAULT_RULES, PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter, SettledBatch
 from gateway.runtime.delivery.earlier_batch import ConnectionPart, EarlierBatch
-from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin, fingerprint
+from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.wiring import make_source_binding
+from tests.runtime.received_batches import received_batch
 from tests.runtime.test_pump import OneBatchSource
 
 TWO_TARGETS = """\
@@ -39,7 +39,6 @@ routes:
       - {endpoint: work, template: "b/{rest...}"}
       - {endpoint: audit, template: "c/{rest...}"}
 """
-BATCH = BatchOrigin("here", "mqtt", 1, 2, 0)
 US, OTHERS = GatewayIdentity("test", "1" * 32), GatewayIdentity("test", "2" * 32)
 FIRST, LAST = "f" * 32, "e" * 32
 WORK = US.mark(BrokerName("work"), "b/1", find_dialect("mqtt"))
@@ -77,7 +76,7 @@ class Source:
         self.admission = Admission(US, DuplicateFilter(), take_origin, self.path_rules)
 
     def admit(self, message: Message, known_as: EarlierBatch = OF_EARLIER_RUN) -> Outcome:
-        batch = ReceivedBatch([message], BATCH)
+        batch = received_batch([message])
         self.admission.recognise(batch, self.rules, known_as)
         self.admission.match(batch, self.rules)
         deliveries = [each for match in batch.matches[0] for each in match.deliveries]
@@ -266,7 +265,7 @@ def test_an_equal_message_in_a_queue_is_a_duplicate_only_if_its_broker_says_so(
 
 def batch_of(number: int, *, after_silence: bool = False) -> InFlightBatch:
     batch, part = Batch([], lambda _: None), ConnectionPart(number, after_silence)
-    return InFlightBatch(batch, ReceivedBatch([], BATCH), Ledger({}), part=part)
+    return InFlightBatch(batch, received_batch([]), Ledger({}), part=part)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +279,7 @@ def test_what_was_settled_over_a_connection_does_not_come_again_over_it(
     message = Message("a/1", b"on", Headers(source_id="ID:1"))
     source.admit(message, earlier)
     if settled:
-        earlier.release()
+        earlier.relayed((), 0)
     again = replace(message, headers=replace(message.headers, redelivered=True))
 
     found = source.admit(again, batch_of(connection))
@@ -296,7 +295,7 @@ def test_what_comes_after_a_silence_is_no_redelivery_of_an_earlier_connection(
     message = Message("a/1", b"on", Headers(source_id="ID:1"))
     source.admit(message, earlier)
     if settled:
-        earlier.release()
+        earlier.relayed((), 0)
     again = replace(message, headers=replace(message.headers, redelivered=True))
 
     assert source.admit(again, batch_of(2, after_silence=True)).sent == (BOTH if settled else [])
@@ -317,10 +316,10 @@ def test_a_copy_that_went_on_is_the_one_that_comes_again(tmp_path: Path) -> None
     source, first, second = Source(tmp_path, lambda _: True), batch_of(1), batch_of(1)
     message = Message("a/1", b"on", Headers(source_id="ID:1"))
     source.admit(message, first)
-    first.release()
+    first.relayed((), 0)
     source.admit(message, second)
     again = replace(message, headers=replace(message.headers, redelivered=True))
-    batch = ReceivedBatch([again], BATCH)
+    batch = received_batch([again])
 
     source.admission.recognise(batch, source.rules, batch_of(2))
 
@@ -354,7 +353,7 @@ def test_a_signed_path_is_told_from_one_that_anybody_can_write(tmp_path: Path) -
         }.items()
     }  # fmt: skip
 
-    batch = ReceivedBatch([Message("a/1", b"on", headers, each) for each in proofs.values()], BATCH)
+    batch = received_batch([Message("a/1", b"on", headers, each) for each in proofs.values()])
     source.admission.recognise(batch, source.rules, SettledBatch())
     source.admission.match(batch, source.rules)
 

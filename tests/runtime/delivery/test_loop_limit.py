@@ -14,11 +14,10 @@ from gateway.routing.router import Delivery, RouteMatch
 from gateway.routing.source_pattern import parse_source
 from gateway.runtime.delivery import loop_limit
 from gateway.runtime.delivery.loop_limit import MAX_SIZE, LoopLimit
-from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin, Cut
+from gateway.runtime.delivery.rows import Cut
 from tests.model.test_memory_size import taken
+from tests.runtime.received_batches import received_batch
 
-ORIGIN = BatchOrigin("here", "mqtt", 1, 2, 0)
 MQTT = DIALECTS["mqtt"]
 ALL = Route("all", "here", MQTT, parse_source("a/#", MQTT), ())
 LIMITED = replace(ALL, name="limited", loop_limit=3)
@@ -32,7 +31,7 @@ def passed(
     """Return which of the messages the route takes when they come one by one."""
     limit, found = LoopLimit(), []
     for number, message in enumerate(messages):
-        batch = ReceivedBatch([message], ORIGIN)
+        batch = received_batch([message])
         batch.matches = [(RouteMatch(route, (Delivery(route, None, "x", "there"),)),)]
         limit.cut(batch, 100.0 + number * interval)
         found.append(bool(batch.matches[0]))
@@ -65,7 +64,7 @@ def test_a_route_without_a_limit_cuts_nothing() -> None:
 
 
 def test_only_the_route_with_the_limit_cuts() -> None:
-    batch = ReceivedBatch([ON] * 5, ORIGIN)
+    batch = received_batch([ON] * 5)
     both = (
         RouteMatch(ALL, (Delivery(ALL, None, "x"),)),
         RouteMatch(LIMITED, (Delivery(LIMITED, None, "x"),)),
@@ -84,7 +83,7 @@ def test_the_memory_of_the_counts_is_limited(monkeypatch: pytest.MonkeyPatch) ->
     def fill() -> LoopLimit:
         limit = LoopLimit()
         for number in range(5_000):
-            batch = ReceivedBatch([replace(ON, payload=b"%d" % number)], ORIGIN)
+            batch = received_batch([replace(ON, payload=b"%d" % number)])
             batch.matches = [(RouteMatch(LIMITED, ()),)]
             limit.cut(batch, number * 0.001)
         return limit

@@ -19,13 +19,13 @@ from gateway.routing.route import WhenFull
 from gateway.routing.router import RouteMatch, Router
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, SpoolRow
 from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import MAX_NESTING, BatchOrigin, fingerprint
+from gateway.runtime.delivery.rows import MAX_NESTING, fingerprint
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.record.ledger import Ledger
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.outbound_batches import Asker
+from tests.runtime.received_batches import received_batch
 
-ORIGIN = BatchOrigin("here", "mqtt", 1, 2, 0)
 VALUES: st.SearchStrategy[Value] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
     lambda inner: (
@@ -54,7 +54,7 @@ def delivered(record: ReceivedBatch, match: RouteMatch, payloads: Sequence[Paylo
 
 def test_a_copy_with_another_payload_has_another_hash(match: RouteMatch) -> None:
     payloads: list[Payload] = [b"first", "second", b"third"]
-    record = ReceivedBatch([Message("a/1", payload) for payload in payloads], ORIGIN)
+    record = received_batch([Message("a/1", payload) for payload in payloads])
     received = record.received_rows(range(3), [match] * 3)
 
     same = delivered(record, match, payloads)
@@ -88,7 +88,7 @@ def test_a_deep_map_has_a_hash(levels: int) -> None:
 def test_a_map_that_a_sink_changes_has_another_hash(match: RouteMatch) -> None:
     payload: dict[str, Value] = {"quantity": 1}
     before = fingerprint(payload)
-    record = ReceivedBatch([Message("a/1", payload)], ORIGIN)
+    record = received_batch([Message("a/1", payload)])
 
     payload["quantity"] = 2  # by a driver, before any row is made
     received = record.received_rows([0], [match])
@@ -141,7 +141,7 @@ def test_a_row_says_what_encodes_the_payload_behind_its_hash(
     (route,) = (each for each in load(path).routes if each.targets[0].endpoint == "far")
     name = "a/1" if source == "near" else "b/1"
     (found,) = Router(route.dialect, [route])[name]
-    rows = delivered(ReceivedBatch([Message(name, b"x")], ORIGIN), found, [b"x"])
+    rows = delivered(received_batch([Message(name, b"x")]), found, [b"x"])
 
     if encoding is None:
         assert "encoding" not in rows.common
@@ -155,7 +155,7 @@ def test_each_row_of_a_batch_has_the_time_of_its_own_answer(
 ) -> None:
     """The target took the second and the fourth message, and the others when they came again."""
     messages = [Message("a/1", b"%d" % number) for number in range(4)]
-    received = ReceivedBatch(messages, ORIGIN)
+    received = received_batch(messages)
     batch = OutboundBatch(Asker(), WhenFull.SLOW, messages, range(4), [match.deliveries[0]] * 4)
     pending = received.pending_rows(batch, 5)
     batch.settle(range(4), [RETRY, ACCEPTED, RETRY, ACCEPTED], 10.0)
@@ -180,7 +180,7 @@ def test_each_row_of_a_batch_has_the_time_of_its_own_answer(
 
 def test_a_repeat_has_a_row_of_its_own(match: RouteMatch) -> None:
     messages = [Message("a/1", str(number).encode()) for number in range(4)]
-    received = ReceivedBatch(messages, ORIGIN)
+    received = received_batch(messages)
     batch = OutboundBatch(Asker(), WhenFull.SLOW, messages, range(4), [match.deliveries[0]] * 4)
     batch.settle(range(4), [ACCEPTED, REPEATED, ACCEPTED, REPEATED])
     received.answered(batch, 5)
@@ -199,7 +199,7 @@ def test_a_row_has_the_number_of_the_broker_unless_the_message_brings_it(match: 
     ]
     messages = [Message("a", b"1", each) for each in headers]
     numbers = [f"stream {number}" for number in range(1, 5)]
-    record = ReceivedBatch(messages, ORIGIN, numbers)
+    record = received_batch(messages, identities=numbers)
 
     rows = record.received_rows(range(4), [match] * 4)
 

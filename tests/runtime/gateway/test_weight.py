@@ -28,7 +28,7 @@ WITHOUT_ARCHIVE = PLANT_AND_EMS.replace("archive: {path: archive}\n", "")
 
 @pytest.mark.parametrize(
     ("configuration", "maximum"),
-    [pytest.param(WITHOUT_ARCHIVE, 61, id="relay"), pytest.param(PLANT_AND_EMS, 100, id="archive")],
+    [pytest.param(WITHOUT_ARCHIVE, 49, id="relay"), pytest.param(PLANT_AND_EMS, 85, id="archive")],
 )
 def test_one_message_enters_few_functions(
     plant: BrokerClient, ems: BrokerClient, configuration: str, maximum: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -10,14 +11,16 @@ import pytest
 from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
-from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.delivery.rows import BatchOrigin
+from gateway.routing.route import WhenFull
+from gateway.routing.router import Delivery
+from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.ledger import Ledger
+from tests.runtime.received_batches import received_batch
 
 
 def in_flight(batch: Batch) -> InFlightBatch:
-    received = ReceivedBatch(batch.messages, BatchOrigin("here", "mqtt", 1, 2, 0))
+    received = received_batch(batch.messages)
     return InFlightBatch(batch, received, Ledger({}))
 
 
@@ -30,11 +33,12 @@ def test_a_batch_is_settled_with_its_last_answer_and_keeps_no_message() -> None:
     messages, settlements = [Message("a", b"1"), Message("b", b"2")], list[Settlement]()
     batch = in_flight(Batch(messages, settlements.extend))
     kept = weakref.ref(batch.received)
-    batch.expect_answer()
-    batch.release()
+    batch.relayed((), 1)
     assert not settlements
 
-    batch.release()
+    copies = OutboundBatch(batch, WhenFull.SLOW, messages, [0, 1], [Delivery(None, None, "a")] * 2)
+    copies.settle_rest(ACCEPTED)
+    batch.answered(copies)
 
     assert settlements == [ACCEPTED, ACCEPTED]
     assert kept() is None
@@ -43,10 +47,10 @@ def test_a_batch_is_settled_with_its_last_answer_and_keeps_no_message() -> None:
 def test_a_long_chain_of_waiting_batches_is_settled() -> None:
     batches, settled = [without_messages() for _ in range(10_000)], list[str]()
     for earlier, later in pairwise(batches):
-        earlier.when_settled(later.release)
+        earlier.when_settled(partial(later.relayed, (), 0))
     batches[-1].when_settled(lambda: settled.append("the last"))
 
-    batches[0].release()
+    batches[0].relayed((), 0)
 
     assert settled == ["the last"]
 
@@ -58,9 +62,9 @@ def test_a_failing_callback_does_not_block_the_others() -> None:
         raise OSError("the disk is full")
 
     first.when_settled(fail)
-    first.when_settled(second.release)
+    first.when_settled(partial(second.relayed, (), 0))
     second.when_settled(lambda: settled.append("second"))
     with pytest.raises(OSError, match="disk"):
-        first.release()
+        first.relayed((), 0)
 
     assert settled == ["second"]

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
 
@@ -70,11 +69,8 @@ def open_lane(
 def expiring(answers: RecordedAnswers, *ends: tuple[str, int | None]) -> OutboundBatch:
     """Return a batch of messages with these names and expiries."""
     batch = answers.batch(*(name for name, _ in ends))
-    batch.messages = [
-        replace(each, headers=Headers(expiry=end))
-        for each, (_, end) in zip(batch.messages, ends, strict=True)
-    ]
-    return batch
+    messages = [Message(name, name.encode(), Headers(expiry=end)) for name, end in ends]
+    return OutboundBatch(batch.origin, batch.when_full, messages)
 
 
 def test_a_message_that_expired_while_it_waited_is_a_dead_letter_and_not_sent() -> None:

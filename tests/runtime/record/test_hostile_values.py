@@ -14,16 +14,16 @@ from gateway.model.dead_letter_rule import POISONED
 from gateway.model.message import Headers, Message, Value
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import BatchOrigin, fingerprint, header_map
 from gateway.runtime.outbound.dead_letters import DeadLetters, from_row, to_row
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
 from gateway.runtime.outbound.spool_db import SpoolDatabase
 from tests.copy_proofs import PROOF
+from tests.runtime.received_batches import received_batch
 from tests.threads import on_a_thread
 from tests.waiting import PATIENCE, until
 
-ORIGIN = BatchOrigin("here", "solace", 1, 2, 0)
+ORIGIN = BatchOrigin("here", "solace", 1)
 NO_ROUTE = Delivery(None, None, "", rule=POISONED, reason="it broke")
 HUGE = 1 << 16_000  # more digits than Python converts
 
@@ -61,7 +61,7 @@ def messages_of(values: dict[str, Value]) -> Sequence[Message]:
 @on_a_thread
 def test_rows_of_every_message_can_be_packed(values: dict[str, Value]) -> None:
     messages = messages_of(values)
-    record = ReceivedBatch(messages, ORIGIN)
+    record = received_batch(messages, ORIGIN)
     received = record.received_rows([0, 1, 2], [RouteMatch(None, ())] * 3)
     for at in range(3):
         record.refused(at, replace(NO_ROUTE, reason="why \ud800"), 5)
@@ -73,7 +73,7 @@ def test_rows_of_every_message_can_be_packed(values: dict[str, Value]) -> None:
 @pytest.mark.parametrize("time", [1 << 64, -(1 << 64), HUGE], ids=["above", "below", "huge"])
 @on_a_thread
 def test_a_time_that_an_archive_cannot_store_is_left_out(time: int) -> None:
-    record = ReceivedBatch([Message("a", b"", Headers(time=time)), Message("b", b"")], ORIGIN)
+    record = received_batch([Message("a", b"", Headers(time=time)), Message("b", b"")], ORIGIN)
     rows = record.received_rows([0, 1], [RouteMatch(None, ())] * 2)
 
     assert "source_time" not in rows.columns
