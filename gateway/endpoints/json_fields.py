@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from gateway.endpoints.header_fields import read_fields
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import PROPERTY
 from gateway.model.message import Headers, Value
 from gateway.untyped import Untyped
+
+_dump: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def write_json(
@@ -39,7 +41,7 @@ def write_json(
         for key, value in fields.items()
         if value is not None and value is not False and value not in ([], {})  # 0 is a priority
     }
-    return json.dumps(fields, separators=(",", ":")) if fields else ""
+    return _dump(fields) if fields else ""
 
 
 def read_json(text: str | bytes, names: Collection[str]) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def serving(row: Image, image: str) -> Iterator[ServerContainer]:
     port = free_port()
     container = DockerContainer(image)
     container.ports[str(row.port)] = (LOOPBACK, port)  # type: ignore[assignment]  # docker-py takes it
-    for name, value in row.environment:
+    for name, value in row.variables(port).items():
         container.with_env(name, value)
     for name, place in row.files:
         container.with_volume_mapping(FILES / name, place)

@@ -64,7 +64,10 @@ SERVERS: Final = (
 
 @dataclass(frozen=True)
 class Image:
-    """A server in a container; `files` of tests/deploy/brokers are mounted at their places."""
+    """A server in a container; `files` of tests/deploy/brokers are mounted at their places.
+
+    `{port}` in a value of the environment is the machine's port that leads to `port`.
+    """
 
     name: str
     kind: str  # of the endpoint that reaches it
@@ -76,12 +79,36 @@ class Image:
     shared_memory: str = "64m"
     built: bool = False
 
+    def variables(self, port: int) -> dict[str, str]:
+        """Return the environment of a container that is reached by this port of the machine."""
+        return {name: value.replace("{port}", str(port)) for name, value in self.environment}
+
 
 _MOSQUITTO: Final = (("mosquitto.conf", "/mosquitto/config/mosquitto.conf"),)
 _NATS: Final = (("nats.conf", "/etc/nats/tests.conf"),)
 _RABBITMQ: Final = (("rabbitmq.conf", "/etc/rabbitmq/conf.d/90-tests.conf"),)
 _NATS_COMMAND: Final = "-c /etc/nats/tests.conf"
 IBM_PASSWORD: Final = "passw0rd"  # noqa: S105  # of a container of the tests
+# One node, which is also its own controller. A server tells its clients where to connect, so the
+# listener for them tells the machine's port, and another one serves within the container.
+_KAFKA: Final = (
+    ("KAFKA_NODE_ID", "1"),
+    ("KAFKA_PROCESS_ROLES", "broker,controller"),
+    ("KAFKA_LISTENERS", "CLIENTS://:9092,SERVERS://:9093,CONTROLLERS://:9094"),
+    ("KAFKA_ADVERTISED_LISTENERS", "CLIENTS://127.0.0.1:{port},SERVERS://localhost:9093"),
+    (
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP",
+        "CLIENTS:PLAINTEXT,SERVERS:PLAINTEXT,CONTROLLERS:PLAINTEXT",
+    ),
+    ("KAFKA_INTER_BROKER_LISTENER_NAME", "SERVERS"),
+    ("KAFKA_CONTROLLER_LISTENER_NAMES", "CONTROLLERS"),
+    ("KAFKA_CONTROLLER_QUORUM_VOTERS", "1@localhost:9094"),
+    ("KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR", "1"),
+    ("KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR", "1"),
+    ("KAFKA_TRANSACTION_STATE_LOG_MIN_ISR", "1"),
+    ("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0"),
+    ("KAFKA_MESSAGE_MAX_BYTES", str(2 << 20)),
+)
 SOLACE: Final = Image(
     "solace", "solace", "solace/solace-pubsub-standard:latest", 55555,
     environment=(
@@ -122,6 +149,7 @@ IMAGES: Final = (
         "artemis-amqp", "amqp-artemis", "apache/activemq-artemis:latest", 5672,
         environment=(("ARTEMIS_USER", "guest"), ("ARTEMIS_PASSWORD", "guest")),
     ),
+    Image("kafka", "kafka", "apache/kafka:latest", 9092, environment=_KAFKA),
     replace(SOLACE, name="solace-amqp", kind="amqp-solace", port=5672),
 )  # fmt: skip
 

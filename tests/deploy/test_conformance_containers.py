@@ -16,6 +16,7 @@ from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.jms import JmsSettings
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
@@ -33,6 +34,7 @@ from tests.conformance.test_endpoints import *  # noqa: F403  # its tests, with 
 from tests.deploy.conftest import BROKERS
 from tests.deploy.engine import Engine
 from tests.endpoints.systems import System
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.nightly, pytest.mark.broker]
 
@@ -105,6 +107,20 @@ def _solace(name: str, port: int) -> EndpointSettings:
     )
 
 
+def _kafka(name: str, port: int) -> EndpointSettings:
+    return KafkaSettings(
+        bootstrap_servers=(f"{LOOPBACK}:{port}",), backoff_min=0.05, client_id=name, group_id=name,
+        max_message=2 << 20,
+    )  # fmt: skip
+
+
+def _make_topic(name: str, port: int) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # noqa: PLC0415  # the kind is skipped without it
+
+    admin = AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}"})
+    admin.create_topics([NewTopic(name, 3, 1)])[name].result(PATIENCE)
+
+
 @dataclass(frozen=True)
 class Kind:
     """One kind of endpoint: how its names are spelled, and its settings by variant."""
@@ -115,9 +131,12 @@ class Kind:
     settings: dict[str, Settings]
     above: tuple[str, ...] = ()  # levels that the server wants before all others
     blank: str = " "
+    colon: bool = False  # stands behind the first level
+    prepare: Callable[[str, int], None] = lambda _name, _port: None  # as `Settings`
 
     def spell(self, levels: tuple[str, ...]) -> str:
-        return self.separator.join((*self.above, *levels)).replace(" ", self.blank)
+        found = self.separator.join((*self.above, *levels)).replace(" ", self.blank)
+        return found.replace(self.separator, ":", 1) if self.colon else found
 
 
 KINDS = {
@@ -130,6 +149,7 @@ KINDS = {
     "jms": Kind(".", ">", "a.*.b", {"": _jms}),
     "ibm": Kind("/", "#", "a/+/b", {"": _ibm}, above=("dev",)),
     "solace": Kind("/", ">", "x" * 251, {"": _solace}),
+    "kafka": Kind(".", ">", "a b:c", {"": _kafka}, colon=True, prepare=_make_topic),
 }
 ROWS = [
     pytest.param((row, settings), id=row.name + variant)
@@ -171,6 +191,7 @@ def system(row: tuple[Image, Settings], container: ServerContainer) -> System:
     if not container.is_running:
         container.start()
         wait_until_it_serves(make_sink(settings(name, container.port)), container)
+    kind.prepare(name, container.port)
     return System(
         settings(name, container.port),
         spell=lambda levels: kind.spell((name, *levels)),

@@ -20,7 +20,7 @@ from gateway.endpoints.amqp.bodies import read_body
 from gateway.endpoints.amqp.headers import read_head, write_head
 from gateway.endpoints.jms.message_reader import BatchReader
 from gateway.endpoints.jms.value_codec import ValueReader, write_value
-from gateway.endpoints.kafka.headers import RecordHeaderReader, write_headers
+from gateway.endpoints.kafka.headers import RecordHeaderReader, RecordHeaderWriter
 from gateway.endpoints.rabbitmq.headers import read_properties, write_properties
 from gateway.endpoints.settings.amqp import AmqpSettings
 from gateway.endpoints.settings.jms import JmsSettings
@@ -173,6 +173,7 @@ def rabbitmq_properties() -> Parser:
 
 def kafka_headers() -> Parser:
     """Names and values of headers, each ended by a zero byte."""
+    writer = RecordHeaderWriter()
     headers = Headers(
         mode=DeliveryMode.AT_LEAST_ONCE, priority=3, expiry=9, time=5, content_type="a/b",
         correlation_id=b"\xff", reply_to="t:q", source_id="i", origin=("a",), properties=EVERYTHING,
@@ -182,7 +183,7 @@ def kafka_headers() -> Parser:
         parts = data.split(b"\0")
         pairs = [*zip(parts[::2], parts[1::2], strict=False)]
         found = [(name.decode(errors="replace"), value or None) for name, value in pairs]
-        write_headers(RecordHeaderReader().read(found, 5).headers)
+        writer.write(RecordHeaderReader().read(found, 5).headers)
 
     def large() -> Iterator[bytes]:
         yield b"a\0b\0" * 100_000
@@ -192,18 +193,22 @@ def kafka_headers() -> Parser:
             b"9" * 500_000,
             b"\xff" * 500_000,
         ):
-            for name in (b"gateway_fields", b"gateway_time", b"gateway_proof", b"content-type"):
+            for name in (
+                b"gateway_fields", b"gateway_time", b"gateway_message_id", b"gateway_proof",
+                b"content-type",
+            ):  # fmt: skip
                 yield name + b"\0" + value
 
-    written = write_headers(headers)
+    written, _ = writer.write(headers)
     return Parser(
         "kafka.headers",
         parse,
-        (),
+        (TranslationError,),
         [b"\0".join(name.encode() + b"\0" + (value or b"") for name, value in written)],
         (
             b"gateway_fields\0",
             b"gateway_time\0",
+            b"gateway_message_id\0",
             b"gateway_proof\0",
             b"{",
             b"[",

@@ -4,7 +4,9 @@ A header of Kafka is a text with bytes or null, and one text may come again. A p
 text is a header with its UTF-8 bytes, null is null, and bytes that are not UTF-8 are themselves. A
 list of such values is a header that comes again. Every other property stands with its type in the
 header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do the fields for
-which Kafka has no place. Time, content type and the proof of a copy have headers of their own.
+which Kafka has no place. Time, content type, message id and the proof of a copy have headers of
+their own: what differs from message to message stands apart, so that the rest is written and read
+once for many messages.
 """
 
 from __future__ import annotations
@@ -22,21 +24,26 @@ from gateway.model.message import DeliveryMode, Headers, Value
 from gateway.model.proof_text import proof_of
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
+_Values: TypeAlias = "bytes | list[bytes | None] | None"  # of one name
 
 FIELDS: Final = "gateway_fields"
 PROOF: Final = "gateway_proof"
 NAME: Final = "gateway_name"  # property with the name at the source, which a header rule sets
 TIME: Final = "gateway_time"
+MESSAGE_ID: Final = "gateway_message_id"  # of the system in which the message began
 CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
 TOMBSTONE: Final = "kafka_tombstone"  # property of a message with a null payload
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
 _TIME: Final = re.compile(rb"-?[0-9]{1,18}")
-_OWN: Final = frozenset({FIELDS, PROOF, TIME, CONTENT_TYPE})
-_PLAIN: Final = ("priority", "expiry", "reply_to", "source_id")
-_OF_ONE_MESSAGE: Final = ("expiry", "source_id", "correlation_id", "properties")
+_OWN: Final = frozenset({FIELDS, PROOF, TIME, MESSAGE_ID, CONTENT_TYPE})
+_PLAIN: Final = ("priority", "expiry", "reply_to")
+_OF_ONE_MESSAGE: Final = ("expiry", "correlation_id", "properties")
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
+# Headers that are a field, and how their bytes are text.
+_TEXTS: Final = (
+    (CONTENT_TYPE, "content_type", "strict"), (MESSAGE_ID, "source_id", "surrogatepass"),
+)  # fmt: skip
 _LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
-_OF_PROOF: Final = len(PROOF) + _LENGTHS
 _PER_MS: Final = 1_000  # microseconds
 
 
@@ -52,22 +59,47 @@ class RecordHeaderWriter:
     """Writes headers of Kafka, and keeps those that messages share. Mutable: used by one sender."""
 
     def __init__(self) -> None:
-        # by id(); a value keeps its headers, so that no others get their id()
-        self._shared: LimitedCache[int, tuple[Headers, KafkaHeaders, int]]
+        # by the shared fields, or by id() of headers, which the value keeps: no others get that id
+        self._shared: LimitedCache[object, tuple[Headers, KafkaHeaders, int]]
         self._shared = LimitedCache(MAX_CACHED)
 
     def write(self, headers: Headers, proof: str = "") -> tuple[KafkaHeaders, int]:
-        """Return the headers of Kafka, and their bytes at most. Raises as `write_headers` does."""
-        known = self._shared.get(id(headers))
+        """Return the headers of Kafka, and their bytes at most.
+
+        Raises:
+            TranslationError: a property has no form in Kafka.
+        """
+        key = _key(headers)
+        known = self._shared.get(key)
         if known is None:
-            found = write_headers(headers)
+            found = _write_shared(headers)
             known = headers, found, sum(map(_size, found))
-            if headers.is_shared:
-                self._shared.add(id(headers), known, 2 * headers_size(headers))
+            if key is not None:
+                self._shared.add(key, known, 2 * headers_size(headers))
         _, found, size = known
+        own: KafkaHeaders = []
+        if headers.source_id is not None:
+            own.append((MESSAGE_ID, headers.source_id.encode("utf-8", "surrogatepass")))
+        if headers.time is not None:
+            own.append((TIME, b"%d" % headers.time))
         if proof:
-            return [*found, (PROOF, proof.encode())], size + _OF_PROOF + len(proof)
-        return found, size
+            own.append((PROOF, proof.encode()))
+        return ([*found, *own], size + sum(map(_size, own))) if own else (found, size)
+
+
+def _key(headers: Headers) -> object:
+    """Return what headers must share for one writing; None where they share it with no others."""
+    if headers.properties:
+        return id(headers) if headers.is_shared else None
+    if headers.expiry is not None or headers.correlation_id is not None:
+        return None
+    return (
+        headers.origin,
+        headers.content_type,
+        headers.reply_to,
+        headers.priority,
+        headers.retained,
+    )
 
 
 def _size(header: tuple[str, bytes | None]) -> int:
@@ -75,12 +107,8 @@ def _size(header: tuple[str, bytes | None]) -> int:
     return len(name.encode()) + len(value or b"") + _LENGTHS
 
 
-def write_headers(headers: Headers) -> KafkaHeaders:
-    """Return the headers of Kafka.
-
-    Raises:
-        TranslationError: a property has no form in Kafka.
-    """
+def _write_shared(headers: Headers) -> KafkaHeaders:
+    """Return the headers of Kafka that another message may have. Raises as `write` does."""
     found: KafkaHeaders = []
     rest: dict[str, Value] = {}
     for name, value in headers.properties.items():
@@ -92,8 +120,6 @@ def write_headers(headers: Headers) -> KafkaHeaders:
             found += [(_checked(name), each) for each in plain]
     if text := write_json(headers, _PLAIN, rest, "kafka"):
         found.append((FIELDS, text.encode()))
-    if headers.time is not None:
-        found.append((TIME, b"%d" % headers.time))
     if headers.content_type is not None:
         found.append((CONTENT_TYPE, headers.content_type.encode(errors="replace")))
     return found
@@ -124,9 +150,9 @@ class RecordHeaderReader:
         `sent` is the time in milliseconds at which its producer sent it; None where only the server
         has noted one. A malformed `gateway_fields` is a property.
         """
-        values: dict[str, list[bytes | None]] = {}
-        for name, value in found or ():
-            values.setdefault(name, []).append(value)
+        values = dict[str, _Values](found or ())
+        if found and len(values) < len(found):
+            values = _joined(found)
         proof = proof_of(_single(values.pop(PROOF, None)) or b"")
         name = (_single(values.get(NAME)) or b"").decode(errors="replace")
         time = None if sent is None else sent * _PER_MS
@@ -136,12 +162,13 @@ class RecordHeaderReader:
         fields = self._read(_single(values.get(FIELDS)) or b"")
         if fields:
             del values[FIELDS]
-        content_type = _text(_single(values.get(CONTENT_TYPE)))
-        if isinstance(content_type, str):
-            own["content_type"] = content_type
-            del values[CONTENT_TYPE]
+        for header, field, errors in _TEXTS:
+            text = _text(_single(values.get(header)), errors)
+            if isinstance(text, str):
+                own[field] = text
+                del values[header]
         properties: dict[str, Value] = {
-            name: _text(each[0]) if len(each) == 1 else [_text(one) for one in each]
+            name: [*map(_text, each)] if isinstance(each, list) else _text(each)
             for name, each in values.items()
         }
         own = {"mode": DeliveryMode.AT_LEAST_ONCE, "time": time, **own, **fields}
@@ -159,15 +186,23 @@ class RecordHeaderReader:
         return fields
 
 
-def _single(values: list[bytes | None] | None) -> bytes | None:
+def _joined(found: Sequence[tuple[str, bytes | None]]) -> dict[str, _Values]:
+    """Return the values by name: a list for a header that came several times."""
+    lists: dict[str, list[bytes | None]] = {}
+    for name, value in found:
+        lists.setdefault(name, []).append(value)
+    return {name: each if len(each) > 1 else each[0] for name, each in lists.items()}
+
+
+def _single(value: _Values) -> bytes | None:
     """Return the value of a header that came once; None for all else."""
-    return values[0] if values is not None and len(values) == 1 else None
+    return value if isinstance(value, bytes) else None
 
 
-def _text(value: bytes | None) -> str | bytes | None:
+def _text(value: bytes | None, errors: str = "strict") -> str | bytes | None:
     """Return a value as text; bytes that are not UTF-8 stay bytes."""
     try:
-        return None if value is None else value.decode()
+        return None if value is None else value.decode(errors=errors)
     except UnicodeDecodeError:
         return value
 

@@ -41,7 +41,7 @@ WRITTEN = st.builds(
     source_id=st.none() | TEXTS,
     origin=st.lists(TEXTS, max_size=3).map(tuple),
     properties=st.dictionaries(
-        TEXTS | st.sampled_from([headers.FIELDS, headers.TIME, headers.PROOF, "content-type"]),
+        TEXTS | st.sampled_from([headers.FIELDS, headers.TIME, headers.PROOF, headers.MESSAGE_ID]),
         VALUES,
         max_size=5,
     ),
@@ -55,7 +55,8 @@ JSON = st.recursive(
     max_leaves=8,
 )
 NAMES = st.sampled_from([
-    headers.FIELDS, headers.PROOF, headers.NAME, headers.TIME, headers.CONTENT_TYPE, "x",
+    headers.FIELDS, headers.PROOF, headers.NAME, headers.TIME, headers.MESSAGE_ID,
+    headers.CONTENT_TYPE, "x",
 ])  # fmt: skip
 RECEIVED = st.lists(
     st.tuples(
@@ -103,6 +104,9 @@ def test_headers_of_a_stranger_never_raise_and_have_their_types(
             {"content-type": ["a", "b"]},
             id="two-content-types",
         ),
+        pytest.param(
+            [(headers.MESSAGE_ID, b"\xff")], {headers.MESSAGE_ID: b"\xff"}, id="no-message-id"
+        ),
         pytest.param([(headers.PROOF, b"a" * 129)], {}, id="no-proof"),
         pytest.param([(headers.PROOF, PROOF.encode())] * 2, {}, id="two-proofs"),
         pytest.param(None, {}, id="none"),
@@ -140,3 +144,22 @@ def test_what_messages_share_is_written_once() -> None:
 
     assert WRITER.write(shared)[0] is WRITER.write(shared)[0]
     assert WRITER.write(shared, PROOF)[0][:-1] == WRITER.write(shared)[0]
+
+
+def test_what_differs_from_message_to_message_stands_beside_what_they_share() -> None:
+    """The fields that several messages share are written, and read, once."""
+    first, second = (
+        Headers(MODE, priority=4, origin=("a",), source_id=f"ID:{each}", time=each)
+        for each in (1, 2)
+    )
+    ones, others = (WRITER.write(each)[0] for each in (first, second))
+
+    assert ones[0] is others[0]
+    assert ones[1:] == [(headers.MESSAGE_ID, b"ID:1"), (headers.TIME, b"1")]
+    assert READER.read(others, None).headers == second
+
+
+def test_a_message_id_without_utf_8_comes_back() -> None:
+    odd = Headers(MODE, source_id="\ud800")
+
+    assert READER.read(WRITER.write(odd)[0], None).headers == odd

@@ -26,6 +26,7 @@ HEADERS = Headers(
     priority=3,
     time=1_700_000_000_123_456,
     content_type="text/plain",
+    source_id="ID:7",
     properties={"a": "b", "none": None, "number": 5, "raw": b"\xff", "again": ["x", None, "y"]},
 )
 
@@ -63,8 +64,9 @@ def test_a_record_has_topic_key_payload_time_and_headers(
         ("again", None),
         ("again", b"y"),
         ("gateway_fields", b'{"priority":3,"properties":{"number":5}}'),
-        ("gateway_time", b"1700000000123456"),
         ("content-type", b"text/plain"),
+        ("gateway_message_id", b"ID:7"),
+        ("gateway_time", b"1700000000123456"),
         ("gateway_proof", b"ab.cd"),
     ]
 
