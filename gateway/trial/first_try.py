@@ -16,9 +16,9 @@ from typing import Final
 
 from gateway.archive.journal.records import Rows
 from gateway.archive.schema import Leg
-from gateway.check.examine import examine
+from gateway.check.examine import load_examined
 from gateway.config.build_endpoint import Endpoint
-from gateway.config.load import Configuration, load
+from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
 from gateway.endpoints.memory import MemoryBroker, drop_brokers, find_broker
 from gateway.endpoints.settings.memory import MemorySettings
@@ -68,8 +68,8 @@ def tried(path: Path | None, folder: Path, *, archive: bool) -> Configuration:
     if path is None:
         path = folder / "trial.yaml"
         path.write_text(_OWN, encoding="utf-8")
-    found = load(path, without_secrets=True)
-    if errors := [each for each in examine(found) if each.severity == "error"]:
+    found, findings = load_examined(path, without_secrets=True)
+    if errors := [each for each in findings if each.severity == "error"]:
         raise ConfigErrors(errors)
     return replace(
         found,
