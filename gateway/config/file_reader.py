@@ -40,6 +40,7 @@ from gateway.config.schema import (
 )
 from gateway.config.section_checks import SECTION_CHECKS, report_name
 from gateway.config.value_reader import ConfigReader
+from gateway.dialects.products import kind_hint
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError, quoted
@@ -340,7 +341,8 @@ def _read_settings(
     if kind is None:
         return None
     if kind not in ENDPOINT_KINDS:
-        hint = ENDPOINT_KINDS.fault_of(kind) or did_you_mean(kind, ENDPOINT_KINDS)
+        near = kind_hint(kind) or did_you_mean(kind, ENDPOINT_KINDS)
+        hint = ENDPOINT_KINDS.fault_of(kind) or near
         place["kind"].report("choice", f"unknown kind {kind!r}", hint)
         return None
     declared: Any = ENDPOINT_KINDS[kind].settings
