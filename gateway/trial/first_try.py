@@ -25,7 +25,7 @@ from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.model.message import Message
 from gateway.routing.explain import explain
-from gateway.routing.other_separator import respelled
+from gateway.routing.other_separator import separator_question
 from gateway.routing.route import Route
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
@@ -163,8 +163,8 @@ class Trial:
         self._show(f"{name}: no route takes it")
         for each in explain(name, self._configuration.routes, endpoint):
             self._show(f"  {each.route}, from {each.endpoint}: {each.why_not}")
-        if better := respelled(name, (each for some in known.values() for each in some)):
-            self._show(f"  did you mean {better!r}, with the separator of its system?")
+        if question := separator_question(name, (each for some in known.values() for each in some)):
+            self._show(f"  {question}")
 
     def _publish(self, source: str, message: Message) -> None:
         self._show(f"{source} {message.address}")
