@@ -22,7 +22,7 @@ _BEHIND_EMS: Final = "its messages come through EMS: `kind: jms`, `dialect: [ems
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The words for a system, and what to write: a dialect and a kind, each a name or a sentence."""
+    """The words for a system, and a name or a sentence where a dialect or a kind stands."""
 
     words: str  # in lower case, without signs
     dialect: str
