@@ -16,7 +16,7 @@ from gateway.check.removals import removals_of_own_copies, unselected_removals
 from gateway.check.selectors import selector_faults
 from gateway.check.states import states_read
 from gateway.config.build_endpoint import setting_faults
-from gateway.config.load import Configuration, load
+from gateway.config.load import Configuration, load_sound
 from gateway.config.nodes import KeyPath
 from gateway.endpoints.registry import find_kind
 from gateway.errors import ConfigError, ConfigErrors, FindingExample
@@ -38,18 +38,47 @@ def load_proven(path: Path) -> Configuration:
     """Load a configuration without errors in the file or in the proofs.
 
     Raises:
-        ConfigErrors: every error, of the file or of a proof.
+        ConfigErrors: every error, of the file and of the proofs.
     """
-    configuration = load(path)
-    if errors := [each for each in examine(configuration) if each.severity == "error"]:
+    configuration, found = load_examined(path)
+    if errors := [each for each in found if each.severity == "error"]:
         raise ConfigErrors(errors)
     return configuration
+
+
+def load_examined(
+    path: Path, *, without_secrets: bool = False
+) -> tuple[Configuration, list[ConfigError]]:
+    """Return a configuration with every finding about it, in file order.
+
+    Raises:
+        ConfigErrors: the files have errors. They come with all other findings of the files, and
+            with the errors of the proofs about the endpoints and routes without a finding.
+    """
+    configuration, findings = load_sound(path, without_secrets=without_secrets)
+    if not findings:
+        return configuration, examine(configuration)
+    found = [*_proven_errors(configuration), *path_faults(configuration)]
+    found += selector_faults(configuration)
+    errors = [each for each in found if each.severity == "error"]
+    locations = configuration.locations
+    raise ConfigErrors(configuration.hidden.hide_all_in([*findings, *errors], locations))
+
+
+def _proven_errors(configuration: Configuration) -> Iterator[ConfigError]:
+    proved = prove(configuration.routes, configuration.brokers, only_errors=True)
+    systems = _systems(configuration)
+    return (as_config_error(each, configuration, systems) for each in proved)
+
+
+def _systems(configuration: Configuration) -> Mapping[str, str]:
+    return {name: each.dialect.name for name, each in configuration.endpoints.items()}
 
 
 def examine(configuration: Configuration) -> list[ConfigError]:
     """Return every finding in file order: errors, warnings and notes."""
     proved = prove(configuration.routes, configuration.brokers)
-    systems = {name: each.dialect.name for name, each in configuration.endpoints.items()}
+    systems = _systems(configuration)
     once = _limits_once(proved, configuration)
     found = [as_config_error(each, configuration, systems) for each in once]
     for route in configuration.routes:

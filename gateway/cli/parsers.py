@@ -10,6 +10,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
+from gateway.dialects.products import choice_hint
 from gateway.errors import nearest
 from gateway.untyped import Untyped
 
@@ -50,7 +51,8 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End the process with the usage and an error; a misspelled word gets the nearest one."""
         if found := _UNKNOWN.search(message):
-            hint = nearest(found[1], re.findall(r"[^\s',]+", found[2]))
+            choices = re.findall(r"[^\s',]+", found[2])
+            hint = choice_hint(found[1], choices) or nearest(found[1], choices)
             if hint.startswith("did you mean"):  # else argparse's own list of the choices
                 message = f"{message[: found.start()]}{found[1]!r} is no choice; {hint}"
         super().error(message)

@@ -24,7 +24,7 @@ from gateway.routing.route import EACH_TAG, Route
 from gateway.routing.selectors.selector import parse_selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
-from gateway.routing.template import any_captures, fields_in
+from gateway.routing.template import assumed_captures, fields_in
 
 
 def build_routes(
@@ -116,12 +116,13 @@ def _check_targets(
     place: Place,
 ) -> None:
     """Report the faults of targets that do not depend on the captures of a source with findings."""
-    texts = [written_pattern(source)]
+    texts: list[str] = []
     for target in settings.targets:
         texts += [*written_templates(target), *map(str, target.headers.set.values())]
         texts += map(str, target.payload.set.values())
     constants = {"@system": system, "@endpoint": source.endpoint}
-    facts = SourceFacts(any_captures(texts), EACH_TAG, constants)
+    patterns = [written_pattern(source), *source.tags.require_tags]
+    facts = SourceFacts(assumed_captures(patterns, texts), EACH_TAG, constants)
     build_targets(settings, facts, context, place)
 
 

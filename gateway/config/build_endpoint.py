@@ -15,6 +15,7 @@ from gateway.config.schema import CommonEndpointSettings, NameLimitSettings
 from gateway.config.section_checks import is_loopback
 from gateway.dialects.base import Dialect
 from gateway.dialects.brokers import BROKERS, with_limits
+from gateway.dialects.products import dialect_hint
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.broker_names import PLACEHOLDER
 from gateway.endpoints.settings.base import EndpointSettings
@@ -89,8 +90,9 @@ def make_endpoint(
 ) -> Endpoint | None:
     """Return the endpoint, or None when its dialect is unknown."""
     if settings.dialect not in DIALECTS:
-        hint = DIALECTS.fault_of(settings.dialect) or did_you_mean(settings.dialect, DIALECTS)
-        reason = f"unknown dialect {settings.dialect!r}"
+        name = settings.dialect
+        hint = DIALECTS.fault_of(name) or dialect_hint(name) or did_you_mean(name, DIALECTS)
+        reason = f"unknown dialect {name!r}"
         place["dialect"].report("unknown-dialect", reason, hint)
         return None
     first, *others = map(DIALECTS.__getitem__, settings.dialects)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,13 +16,13 @@ from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
 from gateway.routing.destination_kind import kind_chosen_by_mapping
-from gateway.routing.header_rules import NO_RULES, parse_header_rules
+from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
 from gateway.routing.payload_pick import parse_pick
 from gateway.routing.route import Conversion, Target, Thin, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
-from gateway.routing.template import parse_template
+from gateway.routing.template import check_placeholders, parse_template
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
 
 
@@ -43,13 +43,14 @@ def build_targets(
     for index, settings in enumerate(route.targets):
         here = place[index]
         endpoint = context.find(settings.endpoint, here["endpoint"])
-        if endpoint is None or not _has_tags(settings, source.tags, endpoint, here):
+        if endpoint is None or not check_parts(settings, endpoint.dialect, here):
+            _check_alone(settings, source, here)
             continue
-        if not check_parts(settings, endpoint.dialect, here):
-            continue
+        has_tags = _has_tags(settings, source.tags, endpoint, here)
         check_long_names(settings.on_too_long, endpoint.dialect, here["on_too_long"])
         label = _label(route, index)
-        if target := _target(settings, label, endpoint, source, context, here):
+        target = _target(settings, label, endpoint, source, context, here)
+        if target is not None and has_tags:
             targets.append(target)
     return tuple(targets)
 
@@ -79,21 +80,8 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     place: Place,
 ) -> Target | None:
     dialect = endpoint.dialect
-    faults: list[GatewayError] = []
-
-    def report(key: str, error: GatewayError, hint: str = "") -> None:
-        faults.append(error)
-        place[key].report(getattr(error, "rule", key), str(error), hint)
-
-    @contextmanager
-    def reported(key: str, text: str = "") -> Iterator[None]:
-        """Report the fault of one key, so that the other keys are read as well."""
-        try:
-            yield
-        except GatewayError as error:
-            report(key, error, separator_hint(text, dialect) if text else "")
-
-    with reported("replacement"):
+    faults = _Faults(place)
+    with faults.of("replacement"):
         renderer = Renderer(
             dialect,
             OnUnmappable(settings.on_unmappable or endpoint.on_unmappable),
@@ -104,7 +92,7 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
     templates = []
     where = name_place(settings, "template")
     for text in written_templates(settings):
-        with reported(where, text):
+        with faults.of(where, partial(separator_hint, text, dialect)):
             templates.append(
                 parse_template(
                     text,
@@ -112,32 +100,16 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
                     source.pattern,
                     require_tags=source.tags.require_tags,
                     constants=source.constants,
-                    report=partial(report, where),
+                    report=partial(faults.report, where),
                 )
             )
-    rules = NO_RULES
-    headers = settings.headers
-    with reported("headers"):
-        if headers != HeaderSettings():
-            rules = parse_header_rules(
-                maps=headers.map,
-                renames=headers.rename,
-                drops=headers.drop,
-                keeps=headers.keep,
-                sets=headers.set,
-                source=source.pattern,
-                constants=source.constants,
-                report=partial(report, "headers"),
-            )
-    with reported("observe"):
+    with faults.of("observe"):
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
-    conversion: Conversion | None = None
-    with reported("payload" if settings.payload.picks else "encoding"):
-        conversion = _conversion(settings, source, place["payload"])
+    rules, conversion = _contents(settings, source, faults)
     for rule, key, reason, hint in field_faults(templates, rules, endpoint.dialect, endpoint.allow):
         place[key].report(rule, reason, hint)
-    if faults:
+    if faults.found:
         return None
     carries_id = "properties" in endpoint.settings.carries
     return Target(
@@ -157,6 +129,66 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         payload_encoding=find_kind(endpoint.settings).payload_encoding,
         thin=None if settings.thin is None else Thin(settings.thin.seconds or 0.0),
     )
+
+
+def _check_alone(settings: TargetSettings, source: SourceFacts, place: Place) -> None:
+    """Report the faults of a target that are none of its endpoint, which is not known."""
+    faults = _Faults(place)
+    where = name_place(settings, "template")
+    for text in written_templates(settings):
+        with faults.of(where):
+            check_placeholders(
+                text,
+                source.pattern,
+                require_tags=source.tags.require_tags,
+                constants=source.constants,
+                report=partial(faults.report, where),
+            )
+    _contents(settings, source, faults)
+
+
+def _contents(
+    settings: TargetSettings, source: SourceFacts, faults: _Faults
+) -> tuple[HeaderRules, Conversion | None]:
+    """Return the header rules and the conversion of a target; those with a fault do nothing."""
+    rules = NO_RULES
+    headers = settings.headers
+    with faults.of("headers"):
+        if headers != HeaderSettings():
+            rules = parse_header_rules(
+                maps=headers.map,
+                renames=headers.rename,
+                drops=headers.drop,
+                keeps=headers.keep,
+                sets=headers.set,
+                source=source.pattern,
+                constants=source.constants,
+                report=partial(faults.report, "headers"),
+            )
+    conversion: Conversion | None = None
+    with faults.of("payload" if settings.payload.picks else "encoding"):
+        conversion = _conversion(settings, source, faults.place["payload"])
+    return rules, conversion
+
+
+@dataclass(slots=True)
+class _Faults:
+    """Reports the faults of a target, each at its key. Mutable: notes whether there is any."""
+
+    place: Place
+    found: bool = False
+
+    def report(self, key: str, error: GatewayError, hint: str = "") -> None:
+        self.found = True
+        self.place[key].report(getattr(error, "rule", key), str(error), hint)
+
+    @contextmanager
+    def of(self, key: str, hint: Callable[[], str] = str) -> Iterator[None]:
+        """Report the fault of one key, so that the other keys are read as well."""
+        try:
+            yield
+        except GatewayError as error:
+            self.report(key, error, hint())
 
 
 def _conversion(settings: TargetSettings, source: SourceFacts, place: Place) -> Conversion | None:

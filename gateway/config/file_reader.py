@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -39,6 +40,7 @@ from gateway.config.schema import (
 )
 from gateway.config.section_checks import SECTION_CHECKS, report_name
 from gateway.config.value_reader import ConfigReader
+from gateway.dialects.products import kind_hint
 from gateway.endpoints.registry import ENDPOINT_KINDS
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.errors import ConfigError, quoted
@@ -86,6 +88,7 @@ class FileReader:
         self._gateways: list[SourceLocation] = []  # the section, in files of the folder
         self._open: list[Path] = []  # the files that include the one being read, and it, last
         self._defaults = RouteDefaults()  # of the file being read
+        self._unsound: set[KeyPath] = set()  # keys of endpoints and routes that have findings
 
     def read_all(self, path: Path) -> None:
         """Read a file, or each file of a folder, with the files that they include."""
@@ -168,6 +171,18 @@ class FileReader:
         hint = did_you_mean(name, KNOWN)
         return location.error("unknown-section", f"unknown section{shown}", hint)
 
+    @contextmanager
+    def noting_soundness(self, place: Place) -> Iterator[None]:
+        """Note whether what is read within adds a finding to the endpoint or route of `place`."""
+        before = len(place.reader.findings)
+        yield
+        if len(place.reader.findings) > before:
+            self._unsound.add(place.at)
+
+    def is_sound(self, section: str, name: str) -> bool:
+        """Return whether an endpoint or a route has no finding of its own."""
+        return (section, name) not in self._unsound
+
     @property
     def has_spool(self) -> bool:
         """Whether there is a section `spool`, also one with findings."""
@@ -226,11 +241,12 @@ class FileReader:
         else:
             self.names_complete = False
         for name, here, child in self._read_names(place, node):
-            if (found := _read_settings(name, here, child)) is not None:
-                settings, common = found
-                self._settings[name] = settings, here
-                if (endpoint := make_endpoint(settings, common, here)) is not None:
-                    self.endpoints[name] = endpoint
+            with self.noting_soundness(here):
+                if (found := _read_settings(name, here, child)) is not None:
+                    settings, common = found
+                    self._settings[name] = settings, here
+                    if (endpoint := make_endpoint(settings, common, here)) is not None:
+                        self.endpoints[name] = endpoint
 
     def check_earlier_names(self) -> None:
         """Report each `was` whose memory belongs to another endpoint, when all are read."""
@@ -264,9 +280,10 @@ class FileReader:
         if self._defaults.broken:
             return
         for name, here, child in self._read_names(place, node):
-            filled = self._defaults.fill(place.reader, child)
-            if (settings := here.read(filled, RouteSettings)) is not None:
-                self.routes[name] = settings, here
+            with self.noting_soundness(here):
+                filled = self._defaults.fill(place.reader, child)
+                if (settings := here.read(filled, RouteSettings)) is not None:
+                    self.routes[name] = settings, here
 
     def _read_tests(self, place: Place, node: yaml.Node) -> None:
         for name, here, child in self._read_names(place, node):
@@ -324,7 +341,8 @@ def _read_settings(
     if kind is None:
         return None
     if kind not in ENDPOINT_KINDS:
-        hint = ENDPOINT_KINDS.fault_of(kind) or did_you_mean(kind, ENDPOINT_KINDS)
+        near = kind_hint(kind) or did_you_mean(kind, ENDPOINT_KINDS)
+        hint = ENDPOINT_KINDS.fault_of(kind) or near
         place["kind"].report("choice", f"unknown kind {kind!r}", hint)
         return None
     declared: Any = ENDPOINT_KINDS[kind].settings

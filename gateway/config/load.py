@@ -20,6 +20,7 @@ from gateway.config.state_check import check_states
 from gateway.config.state_settings import StateSettings
 from gateway.dialects.base import parse_subject
 from gateway.errors import ConfigError, ConfigErrors
+from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.routing.route import Route, WhenFull
 from gateway.translate.shorten import ShortNamesInMemory
 
@@ -111,9 +112,25 @@ def load(
     Raises:
         ConfigErrors: every finding of every file, in file order.
     """
+    configuration, findings = load_sound(path, environment, without_secrets=without_secrets)
+    if findings:
+        raise ConfigErrors(findings)
+    return configuration
+
+
+def load_sound(
+    path: Path, environment: Mapping[str, str] | None = None, *, without_secrets: bool = False
+) -> tuple[Configuration, list[ConfigError]]:
+    """Read files as `load` does, and return what has no finding where others have.
+
+    The findings are empty where none is an error. Else they are all findings of every file, and
+    the configuration has the routes and endpoints without one: it can be checked, and must not
+    run.
+    """
     files = FileReader(environment, without_secrets=without_secrets)
     files.read_all(path)
-    return replace(_finish(path, files), without_secrets=without_secrets)
+    configuration, findings = _finish(path, files)
+    return replace(configuration, without_secrets=without_secrets), findings
 
 
 def load_sections(path: Path, *names: str) -> Mapping[str, Any]:
@@ -131,8 +148,8 @@ def load_sections(path: Path, *names: str) -> Mapping[str, Any]:
     return {name: settings for name, (settings, _) in files.sections.items()}
 
 
-def _finish(path: Path, files: FileReader) -> Configuration:
-    """Build the routes of all files, or raise ConfigErrors."""
+def _finish(path: Path, files: FileReader) -> tuple[Configuration, list[ConfigError]]:
+    """Build the routes of all files, as `load_sound` returns them."""
     dictionary = ShortNamesInMemory()
     sections = {name: settings for name, (settings, _) in files.sections.items()}
     spool = sections.get("spool")
@@ -142,27 +159,32 @@ def _finish(path: Path, files: FileReader) -> Configuration:
     )
     routes: list[Route] = []
     for name, (settings, place) in files.routes.items():
-        routes += build_routes(name, settings, context, place)
+        with files.noting_soundness(place):
+            routes += build_routes(name, settings, context, place)
     files.check_earlier_names()
     if "dead_letters" in files.sections:
         _check_dead_letters(files, context)
     if "state" in files.sections:
         states, place = files.sections["state"]
         check_states(states, routes, context, place)
-    findings = files.findings()
-    none = not files.routes and not findings
-    if none or any(each.severity == "error" for each in findings):
+    endpoints: Mapping[str, Endpoint] = files.endpoints
+    notes, findings = files.findings(), list[ConfigError]()
+    none = not files.routes and not notes
+    if none or any(each.severity == "error" for each in notes):
         files.add_setting_faults()
-        findings = files.findings()
+        notes, findings = [], files.findings()
         if none:
             start = SourceLocation(str(path), 1, 1)
             findings.insert(0, start.error("no-routes", "no routes", "add a section `routes:`"))
-        raise ConfigErrors(findings)
+        endpoints = {
+            name: each for name, each in endpoints.items() if files.is_sound("endpoints", name)
+        }
+        routes = [each for each in routes if _is_sound(each, endpoints, files)]
     gateway = sections.setdefault("gateway", process.GatewaySettings())
     return Configuration(
         endpoints={
             name: replace(each, settings=each.settings.for_gateway(gateway.name, each.was or name))
-            for name, each in files.endpoints.items()
+            for name, each in endpoints.items()
         },
         routes=tuple(routes),
         dictionary=dictionary,
@@ -171,8 +193,17 @@ def _finish(path: Path, files: FileReader) -> Configuration:
         hidden=files.hidden,
         paths=files.paths(),
         placeholders=files.placeholders(),
-        notes=findings,
+        notes=notes,
         **sections,
+    ), findings
+
+
+def _is_sound(route: Route, endpoints: Mapping[str, Endpoint], files: FileReader) -> bool:
+    """Return whether neither a route nor one of its endpoints has a finding."""
+    used = {route.endpoint, *(target.endpoint for target in route.targets)}
+    return (
+        files.is_sound("routes", route.name.removesuffix(REVERSE_SUFFIX))
+        and used <= endpoints.keys()
     )
 
 

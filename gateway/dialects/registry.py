@@ -6,6 +6,7 @@ from typing import Final
 
 from gateway.dialects.dialect import Dialect
 from gateway.dialects.parts import BOUNDARY
+from gateway.dialects.products import dialect_hint
 from gateway.dialects.systems.ems import EMS
 from gateway.dialects.systems.ibmmq import IBM
 from gateway.dialects.systems.kafka import KAFKA
@@ -45,7 +46,8 @@ class UnknownSystemError(GatewayError):
     def __init__(self, name: str) -> None:
         longest = max(map(len, DIALECTS))
         self.name = name
-        self.hint = DIALECTS.fault_of(name) or nearest(name.lower()[: 2 * longest], DIALECTS)
+        near = nearest(name.lower()[: 2 * longest], DIALECTS)
+        self.hint = DIALECTS.fault_of(name) or dialect_hint(name) or near
         super().__init__(f"unknown system {quoted(name)}; {self.hint}")
 
 

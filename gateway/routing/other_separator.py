@@ -52,3 +52,9 @@ def respelled(name: str, routes: Iterable[Route]) -> str:
                 if better != name and route.takes(parse_subject(better, route.dialect).levels):
                     return better
     return ""
+
+
+def separator_question(name: str, routes: Iterable[Route]) -> str:
+    """Return the question whether `respelled` was meant; "" where it finds nothing."""
+    better = respelled(name, routes)
+    return better and f"did you mean {better!r}, with the separator of its system?"

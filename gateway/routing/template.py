@@ -20,7 +20,7 @@ from gateway.errors import SubjectError, TranslationError, quoted
 from gateway.model.dead_letter_rule import FIELD
 from gateway.model.subject import Subject
 from gateway.routing.message_fields import FIELD_PATTERN, is_field
-from gateway.routing.source_pattern import NO_PATTERN, CaptureSpan, SourcePattern
+from gateway.routing.source_pattern import CAPTURE, NO_PATTERN, CaptureSpan, SourcePattern
 from gateway.routing.template_functions import (
     FUNCTION_CHAIN,
     Levels,
@@ -248,20 +248,51 @@ def parse_text_template(
     return TextTemplate(tuple(part for part in parts if part != ""))
 
 
-def any_captures(texts: Iterable[str]) -> SourcePattern:
-    """Return a pattern with every capture that `texts` name, in place of one that is not legal."""
+def assumed_captures(patterns: Sequence[str], templates: Iterable[str]) -> SourcePattern:
+    """Return a pattern with the captures that `templates` may use where `patterns` are not legal.
+
+    These are the names in `patterns`, and every number. Where a brace of them belongs to no
+    capture, the names are not known: each that `templates` use counts as one.
+    """
+    known = {found[1] for text in patterns for found in CAPTURE.finditer(text)}
+    complete = not any(re.search(r"[{}]", CAPTURE.sub("", text)) for text in patterns)
     spans: dict[str, CaptureSpan] = {}
-    for found in (each for text in texts for each in _PLACEHOLDER.finditer(text)):
+    for found in (each for text in (*patterns, *templates) for each in _PLACEHOLDER.finditer(text)):
         name, rest = found[1], found[2] is not None
-        if not name.startswith("@") and not is_field(name):
+        if name.startswith("@") or is_field(name):
+            continue
+        if name in known or name.isdigit() or not complete:
             spans[name] = CaptureSpan(0, None, rest or (name in spans and spans[name].rest))
-    return replace(NO_PATTERN, spans=tuple(spans.items()))
+    return replace(NO_PATTERN, text=patterns[0], spans=tuple(spans.items()))
 
 
 def fields_in(text: str) -> Mapping[str, bool]:
     """Return the fields of a message in a text, and whether each has a default."""
     found = (each for each in _PLACEHOLDER.finditer(text) if is_field(each[1]))
     return {each[1]: _DEFAULT.match(each[3]) is not None for each in found}
+
+
+def check_placeholders(
+    text: str,
+    source: SourcePattern,
+    *,
+    require_tags: Sequence[SourcePattern],
+    constants: Mapping[str, str],
+    report: Report,
+) -> None:
+    """Report the faults of the placeholders of a template whose dialect is not known.
+
+    Raises:
+        SubjectError: there are too many of them, or a function does not fit a constant.
+    """
+    for _ in find_placeholders(
+        TextLocation("template", text),
+        source,
+        require_tags=require_tags,
+        constants=constants,
+        report=report,
+    ):
+        pass
 
 
 def _original_offset(offset: int, found: Sequence[FoundPlaceholder]) -> int:

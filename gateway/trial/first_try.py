@@ -16,16 +16,16 @@ from typing import Final
 
 from gateway.archive.journal.records import Rows
 from gateway.archive.schema import Leg
-from gateway.check.examine import examine
+from gateway.check.examine import load_examined
 from gateway.config.build_endpoint import Endpoint
-from gateway.config.load import Configuration, load
+from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
 from gateway.endpoints.memory import MemoryBroker, drop_brokers, find_broker
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.model.message import Message
 from gateway.routing.explain import explain
-from gateway.routing.other_separator import respelled
+from gateway.routing.other_separator import separator_question
 from gateway.routing.route import Route
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
@@ -68,8 +68,8 @@ def tried(path: Path | None, folder: Path, *, archive: bool) -> Configuration:
     if path is None:
         path = folder / "trial.yaml"
         path.write_text(_OWN, encoding="utf-8")
-    found = load(path, without_secrets=True)
-    if errors := [each for each in examine(found) if each.severity == "error"]:
+    found, findings = load_examined(path, without_secrets=True)
+    if errors := [each for each in findings if each.severity == "error"]:
         raise ConfigErrors(errors)
     return replace(
         found,
@@ -163,8 +163,8 @@ class Trial:
         self._show(f"{name}: no route takes it")
         for each in explain(name, self._configuration.routes, endpoint):
             self._show(f"  {each.route}, from {each.endpoint}: {each.why_not}")
-        if better := respelled(name, (each for some in known.values() for each in some)):
-            self._show(f"  did you mean {better!r}, with the separator of its system?")
+        if question := separator_question(name, (each for some in known.values() for each in some)):
+            self._show(f"  {question}")
 
     def _publish(self, source: str, message: Message) -> None:
         self._show(f"{source} {message.address}")

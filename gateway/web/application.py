@@ -181,16 +181,16 @@ class WebApplication:
 
     def _explain(self, request: HttpRequest) -> HttpResponse:
         query = parameters(request)
-        if missing := {"text", "system"} - query.keys():
-            raise HttpError(400, f"parameter {min(missing)!r} is missing")
-        kind = query.get("kind", "name")
+        if "text" not in query:
+            raise HttpError(400, "parameter 'text' is missing")
+        kind, system = query.get("kind", "name"), query.get("system", "")
         found: dict[str, Any] = look_up(
-            query["text"], query["system"], kind, self._statuses.routes(), self._message_at(query)
+            query["text"], system, kind, self._statuses.routes(), self._message_at(query)
         )
         if kind == "name" and (wanted := query.get("wanted")):
             target, routes = query.get("target", ""), self._statuses.routes()
             found["proposal"] = propose_route(
-                query["text"], query["system"], wanted, target, routes
+                query["text"], found["system"], wanted, target, routes
             )
         for route in found["routes"]:
             route |= {key: self._statuses.hide(route[key]) for key in ("pattern", "selector")}

@@ -10,14 +10,15 @@ from typing import Final
 from gateway.check.proposal import makers, propose, route_yaml
 from gateway.dialects.advice import limit_usage, warnings_of
 from gateway.dialects.dialect import Dialect
-from gateway.dialects.names import check_name, render_subject
+from gateway.dialects.names import check_name, parse_subject, render_subject
 from gateway.dialects.patterns import parse_pattern, read_pattern
-from gateway.dialects.registry import DIALECTS
+from gateway.dialects.registry import DIALECTS, UnknownSystemError, find_dialect
 from gateway.errors import GatewayError, SearchBudgetExceeded, SubjectError, TranslationError
 from gateway.model.pattern import Pattern
 from gateway.model.subject import Subject
 from gateway.model.subject_search import covers, intersection_example
 from gateway.routing.explain import MessageAt, RouteResult, explain
+from gateway.routing.other_separator import separator_question
 from gateway.routing.route import Route, unrecorded
 from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import translate_pattern
@@ -35,21 +36,22 @@ def look_up(
 ) -> Json:
     """Return the translations and routes of `text`, a name or pattern in the syntax of `system`.
 
-    `kind` is "name" or "pattern". `message_at` gives the message with that name at the source of a
-    route, of whose fields names may be made.
+    An empty `system` is that of the first route which takes the text. `kind` is "name" or
+    "pattern". `message_at` gives the message with that name at the source of a route, of whose
+    fields names may be made.
 
     Raises:
         HttpError: the system or the kind is unknown, or the text is too long.
     """
-    if system not in DIALECTS:
-        raise HttpError(400, f"system: unknown {system[:40]!r}; known are {', '.join(DIALECTS)}")
     if kind not in {"name", "pattern"}:
         raise HttpError(400, f"kind: {kind[:40]!r} is neither 'name' nor 'pattern'")
     if len(text) > MAX_TEXT:
         raise HttpError(400, f"text: {len(text)} characters, limit {MAX_TEXT}")
     routes = unrecorded(routes)
-    dialect = DIALECTS[system]
-    found: Json = {"system": system, "kind": kind, "text": text, "elsewhere": [], "routes": []}
+    deadline = monotonic() + SEARCH_TIMEOUT
+    dialect = _dialect(system) if system else _usual_dialect(text, kind, routes, deadline)
+    found: Json = {"system": dialect.name, "kind": kind, "text": text}
+    found |= {"elsewhere": [], "routes": [], "hint": ""}
     try:
         if kind == "name":
             check_name(text, dialect)
@@ -57,20 +59,21 @@ def look_up(
             read_pattern(text, dialect)
     except SubjectError as error:
         wrong = {"valid": False, "rule": error.rule, "detail": str(error)}
-        return found | {"check": wrong, "more": 0}
+        return found | {"check": wrong, "more": 0, "hint": _hint(text, kind, dialect, routes)}
     found["check"] = {"valid": True, "warnings": [*warnings_of(text, dialect)]}
     found["elsewhere"] = [
         {"system": other} | _translation(text, dialect, DIALECTS[other], kind)
         for other in DIALECTS
-        if other != system
+        if other != dialect.name
     ]
     if kind == "name":
-        return (
-            found
-            | {"used": _used([text], dialect)}
-            | _routes_of_name(text, system, routes, message_at)
-        )
-    return found | _routes_of_pattern(text, dialect, routes)
+        found |= {"used": _used([text], dialect)}
+        found |= _routes_of_name(text, dialect.name, routes, message_at)
+    else:
+        found |= _routes_of_pattern(text, dialect, routes, deadline)
+    if not found["routes"]:
+        found["hint"] = _hint(text, kind, dialect, routes)
+    return found
 
 
 def propose_route(
@@ -84,9 +87,7 @@ def propose_route(
     Raises:
         HttpError: a system is unknown, or a name is too long.
     """
-    for each in (system, target):
-        if each not in DIALECTS:
-            raise HttpError(400, f"system: unknown {each[:40]!r}; known are {', '.join(DIALECTS)}")
+    source, sink = map(_dialect, (system, target))
     if len(longest := max(name, wanted, key=len)) > MAX_TEXT:
         raise HttpError(400, f"text: {len(longest)} characters, limit {MAX_TEXT}")
     sources = (route.endpoint for route in routes if route.dialect.name == system)
@@ -95,7 +96,7 @@ def propose_route(
     if made := makers(name, wanted, routes, *ends):
         return {"refused": f"{', '.join(made)} makes it already"}
     try:
-        proposal = propose(name, wanted, DIALECTS[system], Renderer(DIALECTS[target]))
+        proposal = propose(name, wanted, source, Renderer(sink))
     except GatewayError as error:
         return {"refused": str(error)}
     return {
@@ -103,6 +104,54 @@ def propose_route(
         "why_not_back": proposal.why_not_back,
         "endpoints": ends,
     }
+
+
+def _dialect(system: str) -> Dialect:
+    """Return the dialect of a system.
+
+    Raises:
+        HttpError: the system is unknown.
+    """
+    try:
+        return find_dialect(system)
+    except UnknownSystemError as error:
+        raise HttpError(400, str(error)) from error
+
+
+def _usual_dialect(text: str, kind: str, routes: Sequence[Route], deadline: float) -> Dialect:
+    """Return the dialect of the first route that takes the text, or shares a name with a pattern.
+
+    Else it is the first one of the routes whose separator the text has, or the first one at all;
+    without routes, of all systems.
+    """
+    for route in routes:
+        if monotonic() > deadline:
+            break
+        if _takes(route, text, kind):
+            return route.dialect
+    known = [route.dialect for route in routes] or [*DIALECTS.values()]
+    return next((each for each in known if each.separator in text), known[0])
+
+
+def _takes(route: Route, text: str, kind: str) -> bool:
+    """Return whether the route takes a name, or some name of a pattern, in its own syntax."""
+    try:
+        if kind == "name":
+            return route.takes(parse_subject(text, route.dialect).levels)
+        patterns = parse_pattern(text, route.dialect)
+        return intersection_example(patterns, route.source.patterns) is not None
+    except (SubjectError, TranslationError, SearchBudgetExceeded):
+        return False
+
+
+def _hint(text: str, kind: str, dialect: Dialect, routes: Sequence[Route]) -> str:
+    """Return how a name was probably meant that no route takes in this dialect; "" if unknown."""
+    if kind != "name":
+        return ""
+    for route in routes:
+        if route.dialect.name != dialect.name and _takes(route, text, kind):
+            return f"route {route.name!r} takes it as a name of {route.dialect.name}"
+    return separator_question(text, routes)
 
 
 def _translation(text: str, source: Dialect, target: Dialect, kind: str) -> Json:
@@ -139,10 +188,11 @@ def _routes_of_name(
     }
 
 
-def _routes_of_pattern(text: str, dialect: Dialect, routes: Sequence[Route]) -> Json:
+def _routes_of_pattern(
+    text: str, dialect: Dialect, routes: Sequence[Route], deadline: float
+) -> Json:
     """Return the routes that share a name with `text`, each with the shortest shared name."""
     patterns = parse_pattern(text, dialect)
-    deadline = monotonic() + SEARCH_TIMEOUT
     found: list[Json] = []
     unexamined = 0
     for route in routes:

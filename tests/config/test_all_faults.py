@@ -68,7 +68,8 @@ routes:
 
     wanted = [
         (2, "unknown function 'uper'"), (3, "empty"), (4, "a brace belongs to a capture"),
-        (6, "is not a positive number of seconds"), (7, "unknown endpoint 'absent'"),
+        (6, "unknown capture '{y}'"), (6, "is not a positive number of seconds"),
+        (6, "unknown capture '{z}'"), (7, "unknown endpoint 'absent'"),
     ]  # fmt: skip
     assert [
         (at, text)
@@ -76,6 +77,52 @@ routes:
         if not any(line == first + at and text in each for line, each in found)
     ] == []
     assert len(found) == len(wanted) + 1, found
+
+
+@pytest.mark.parametrize(
+    ("pattern", "unknown"),
+    [
+        pytest.param("line/{line}/#/x", True, id="its-captures-are-known"),
+        pytest.param("line/{line/#/x", False, id="a-brace-is-open"),
+    ],
+)
+def test_an_illegal_pattern_hides_no_unknown_capture(
+    tmp_path: Path, pattern: str, *, unknown: bool
+) -> None:
+    route = f"""\
+routes:
+  r:
+    from: {{endpoint: plant, pattern: "{pattern}"}}
+    to: {{endpoint: ems, template: "LINE.{{lien}}.{{1}}"}}
+"""
+    reasons = [each.reason for each in findings(tmp_path, ENDPOINTS + route)]
+
+    assert any("did you mean {line}?" in each for each in reasons) is unknown
+    assert len(reasons) == 1 + unknown
+
+
+TARGET = 'headers: {set: {ttl: soon, line: "{z}"}}, payload: text, encoding: utf-9'
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (f"{{endpoint: absent, template: 'a/{{y}}', {TARGET}}}", "unknown endpoint 'absent'"),
+        (f"{{endpoint: ems, topic: a, key: '{{y}}', {TARGET}}}", "`topic` and `key` name a place"),
+        (f"{{endpoint: ems, template: ['a.{{y}}', b], {TARGET}}}", "ems has no tag lists"),
+    ],
+)
+def test_a_target_that_cannot_be_hides_no_fault_of_its_settings(
+    tmp_path: Path, target: str, reason: str
+) -> None:
+    route = f"routes: {{r: {{from: {{endpoint: plant, pattern: 'a/{{x}}'}}, to: {target}}}}}\n"
+    found = "\n".join(str(each) for each in findings(tmp_path, ENDPOINTS + route))
+
+    wanted = [
+        reason, "unknown capture '{y}'", "is not a positive number of seconds",
+        "unknown capture '{z}'", "unknown encoding",
+    ]  # fmt: skip
+    assert [each for each in wanted if each not in found] == []
 
 
 def test_an_unknown_field_hides_no_fault_of_its_section(tmp_path: Path) -> None:

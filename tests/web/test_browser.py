@@ -192,20 +192,27 @@ def test_a_name_is_made_of_the_fields_that_are_typed(
         assert page.errors() == []
 
 
-def test_the_lookup_begins_with_the_systems_of_the_endpoints(browser: webdriver.Chrome) -> None:
+def test_the_lookup_begins_with_the_system_of_the_route_that_takes_the_name(
+    browser: webdriver.Chrome, routes: Sequence[Route]
+) -> None:
     ends = (endpoint(system="nats"), endpoint("office", "sink", system="ems"))
-    shown = FakeStatus(status(endpoints=ends))
+    shown = FakeStatus(status(endpoints=ends), routes)
     with served(shown) as server:
         page = Page(browser, server.url)
+        target = page.find("#target")
+        page.until(lambda: target.get_property("value") == "ems")
+        assert page.find("#system").get_property("value") == ""
 
-        def chosen() -> list[object]:
-            return [page.find(f"#{each}").get_property("value") for each in ("system", "target")]
-
-        page.until(lambda: chosen() == ["nats", "ems"])
-        Select(page.find("#system")).select_by_value("yami4")
+        page.find("#text").send_keys("LINE.7")
+        page.until(lambda: "Valid name in ems" in page.find("#answer").text)
+        page.find("#text").clear()
+        page.find("#text").send_keys("line.7.a")
+        page.until(lambda: "Did you mean 'line/7/a'" in page.find("#answer").text)
+        Select(target).select_by_value("yami4")
         shown.status = status(endpoints=ends, routes=(route("later"),))
         page.until(lambda: page.texts("#routes-table tbody th") == ["later"])
-        assert chosen() == ["yami4", "ems"]
+        assert target.get_property("value") == "yami4"
+        assert page.errors() == []
 
 
 def test_a_token_is_required_and_stored_nowhere(browser: webdriver.Chrome) -> None:

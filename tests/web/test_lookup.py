@@ -69,6 +69,45 @@ def test_a_refusal_names_the_rule_of_each_system(routes: Sequence[Route]) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "kind", "system"),
+    [
+        pytest.param("line/7/a", "name", "mqtt", id="the first route takes it"),
+        pytest.param("LINE.7", "name", "ems", id="a later route takes it"),
+        pytest.param("LINE.a.*", "pattern", "ems", id="a later route shares its names"),
+        pytest.param("line/#", "pattern", "mqtt", id="the first route shares its names"),
+        pytest.param("other.7.a", "name", "ems", id="no route: it has the separator"),
+        pytest.param("other", "name", "mqtt", id="no route and no separator: the first one"),
+    ],
+)
+def test_without_a_system_a_text_is_of_the_system_of_its_route(
+    text: str, kind: str, system: str, routes: Sequence[Route]
+) -> None:
+    assert looked_up(text, "", kind, routes)["system"] == system
+
+
+def test_without_routes_a_text_is_of_the_system_whose_separator_it_has() -> None:
+    assert looked_up("a/b", "", "name", [])["system"] == "mqtt"
+    assert looked_up("a.b", "", "name", [])["system"] == "ems"
+
+
+@pytest.mark.parametrize(
+    ("text", "system", "hint"),
+    [
+        ("line/7/a", "mqtt", ""),
+        ("line.7.a", "mqtt", "did you mean 'line/7/a', with the separator of its system?"),
+        ("LINE/7", "", "did you mean 'LINE.7', with the separator of its system?"),
+        ("line//7", "ems", "route 'there' takes it as a name of mqtt"),
+        ("LINE..7", "ems", ""),
+        ("other/7", "mqtt", ""),
+    ],
+)
+def test_a_name_that_no_route_takes_gets_a_hint(
+    text: str, system: str, hint: str, routes: Sequence[Route]
+) -> None:
+    assert looked_up(text, system, "name", routes)["hint"] == hint
+
+
+@pytest.mark.parametrize(
     ("text", "system", "expected"),
     [
         pytest.param("line/#", "mqtt", [("there", False)], id="wider than the route"),
@@ -116,7 +155,7 @@ def test_a_route_is_proposed_for_a_wanted_name(routes: Sequence[Route]) -> None:
     assert "wildcard" in str(refused)
     made = propose_route("line/7/a", "mqtt", "LINE.7.a", "ems", routes)
     assert made == {"refused": "there makes it already"}
-    with pytest.raises(HttpError, match="unknown 'jms'"):
+    with pytest.raises(HttpError, match="unknown system 'jms'; did you mean 'ems'"):
         propose_route("line/7", "mqtt", "STATE", "jms", routes)
     with pytest.raises(HttpError, match="limit 4096"):
         propose_route("line/7", "mqtt", "x" * 5_000, "ems", routes)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gateway.check.examine import examine
+from gateway.check.examine import load_examined
 from gateway.check.fleet import FleetResult, examine_fleet
 from gateway.check.guarantee import GUARANTEES, effective_mode, lost_fields, repeat_window
 from gateway.cli.parsers import CONFIG, WITHOUT_SECRETS, CommandParser
-from gateway.config.load import Configuration, load
+from gateway.config.load import Configuration
 from gateway.errors import ConfigError, ConfigErrors
 from gateway.routing.route import Route
 from gateway.terminal.text import print_line, print_words
@@ -68,8 +68,7 @@ class _Checked:
 def _check(path: Path, *, without_secrets: bool) -> _Checked:
     unread = "; without the values of references" if without_secrets else ""
     try:
-        configuration = load(path, without_secrets=without_secrets)
-        return _Checked(path, configuration, examine(configuration), unread)
+        return _Checked(path, *load_examined(path, without_secrets=without_secrets), unread)
     except ConfigErrors as error:
         return _Checked(path, None, error.findings)
 

@@ -18,7 +18,7 @@ from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError
 from gateway.routing.explain import RouteResult, TargetResult, explain
-from gateway.routing.other_separator import respelled
+from gateway.routing.other_separator import separator_question
 from gateway.terminal.text import print_line
 from gateway.translate.names import Renderer
 
@@ -89,8 +89,9 @@ def run(args: argparse.Namespace) -> int:
                 print_line(line)
         if not arrives:
             print_line(f"no target gets this {'message' if given else 'name'}")
-            if all(each.why_not for each in results) and (better := respelled(args.name, routes)):
-                print_line(f"did you mean {better!r}, with the separator of its system?")
+            no_route = all(each.why_not for each in results)
+            if no_route and (question := separator_question(args.name, routes)):
+                print_line(question)
     return 0 if arrives else 1
 
 

@@ -11,12 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gateway.check.examine import examine
+from gateway.check.examine import load_examined
 from gateway.cli.mapping.init_list import names_of_list
 from gateway.cli.mapping.init_text import SCHEMA_FILE, mapping_text, names_of, unset_variables
 from gateway.cli.parsers import CommandParser
 from gateway.config.json_schema import json_schema
-from gateway.config.load import load
 from gateway.endpoints.registry import starters
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.terminal.text import print_line
@@ -131,7 +130,7 @@ def _check(text: str) -> None:
         file = Path(folder) / "gateway.yaml"
         _write(file, text)
         try:
-            found = examine(load(file, without_secrets=True))
+            _, found = load_examined(file, without_secrets=True)
         except ConfigErrors as errors:
             found = errors.findings
     for each in found:

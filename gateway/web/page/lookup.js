@@ -1,13 +1,11 @@
 // The name lookup.
 
-// Chooses the system of the first source, and that of the first target, unless somebody chose one.
-function suggestSystems(ends) {
-  for (const [id, side] of [["system", "source"], ["target", "sink"]]) {
-    const end = ends.find((each) => each.side === side);
-    if (!end || byId(id).dataset.chosen) continue;
-    byId(id).value = end.system;
-    byId(id).dataset.chosen = "yes";
-  }
+// Chooses the system of the first target, unless somebody chose one.
+function suggestTarget(ends) {
+  const [target, end] = [byId("target"), ends.find((each) => each.side === "sink")];
+  if (!end || target.dataset.chosen) return;
+  target.value = end.system;
+  target.dataset.chosen = "yes";
 }
 
 function line(title, ...parts) {
@@ -59,6 +57,8 @@ function proposal({ text, proposal: made }) {
   return [title, make("pre", made.yaml, "mono"), prove];
 }
 
+function hint(found) { return found.hint ? [make("p", `${found.hint[0].toUpperCase()}${found.hint.slice(1)}`)] : []; }
+
 function showAnswer(found) {
   const box = byId("answer");
   if (found.error) return box.replaceChildren(make("p", found.error));
@@ -66,7 +66,7 @@ function showAnswer(found) {
   if (check.valid !== true) {
     const error = make("p");
     error.append(make("span", check.rule, "mark bad"), ` ${check.detail}`);
-    return box.replaceChildren(error);
+    return box.replaceChildren(error, ...hint(found));
   }
   const summary = make("p", `Valid ${found.kind} in ${found.system}. `);
   if (found.used && found.used.length) summary.append(make("span", `It uses ${limitUsage(found.used)}.`, "quiet"));
@@ -77,7 +77,7 @@ function showAnswer(found) {
   for (const route of found.routes) selecting.append(routeLine(route));
   const none = found.routes.length ? [] : [make("p", "No route selects it.", "quiet")];
   const more = found.more ? [make("p", `${found.more} more routes were not examined or are not shown.`, "quiet")] : [];
-  box.replaceChildren(summary, ...proposal(found), make("h3", "Other systems"), systems, make("h3", "Routes"), selecting, ...none, ...more);
+  box.replaceChildren(summary, ...hint(found), ...proposal(found), make("h3", "Other systems"), systems, make("h3", "Routes"), selecting, ...none, ...more);
   return undefined;
 }
 

@@ -88,7 +88,7 @@ function show(status) {
   showTrends(routes, routeKey);
   showMap(status);
   showDetails(status);
-  suggestSystems(status.endpoints);
+  suggestTarget(status.endpoints);
   filter();
   refusals.element.hidden = status.refusals.length === 0;
   byId("no-refusals").hidden = status.refusals.length > 0;
