@@ -15,6 +15,7 @@ from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
+from gateway.model.message import SOURCE_NAME
 from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
@@ -129,6 +130,9 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
                 constants=source.constants,
                 report=partial(report, "headers"),
             )
+    if find_kind(endpoint.settings).carries_name and rules.writes(SOURCE_NAME):
+        reason = f"{SOURCE_NAME!r} is the name at the source, which the gateway writes itself"
+        place["headers"].report("headers", reason, "leave it out, or write another name")
     with reported("observe"):
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
