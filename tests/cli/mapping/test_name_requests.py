@@ -58,7 +58,7 @@ WRONG: list[tuple[object, str]] = [
     ({"op": "frobnicate"}, "unknown-op"),
     ({"op": 1}, "wrong-type"),
     ({"op": "match", "system": "mqtt", "pattern": "a"}, "missing-field"),
-    ({"op": "match", "system": "kafka", "pattern": "a", "name": "a"}, "unknown-system"),
+    ({"op": "match", "system": "pulsar", "pattern": "a", "name": "a"}, "unknown-system"),
     ({"op": "match", "system": "mqtt", "pattern": None, "name": "a"}, "wrong-type"),
     ({"op": "match", "system": "mqtt", "pattern": "a/#/b", "name": "a"}, "wildcard-not-last"),
     ({"op": "match", "system": "mqtt", "pattern": "#", "name": "\ud800"}, "surrogate"),

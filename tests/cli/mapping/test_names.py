@@ -64,7 +64,7 @@ def test_a_refusal_gives_exit_status_1(capsys: pytest.CaptureFixture[str]) -> No
         ("translate", "a"),
         ("translate", "a", "--config", "x.yaml"),
         ("match", "a*", "a", "--system", "ems"),
-        ("match", "a", "a", "--system", "kafka"),
+        ("match", "a", "a", "--system", "pulsar"),
     ],
 )
 def test_a_wrong_argument_gives_exit_status_2(
