@@ -48,7 +48,11 @@ def build_routes(
 
 def _with_access(route: Route, context: RouteContext) -> Route:
     targets = tuple(
-        replace(target, access=context.endpoints[target.endpoint].access(ids=target.add_message_id))
+        replace(
+            target,
+            access=(end := context.endpoints[target.endpoint]).access(ids=target.add_message_id),
+            carries_name=find_kind(end.settings).carries_name,
+        )
         for target in route.targets
     )
     source = context.endpoints[route.endpoint]

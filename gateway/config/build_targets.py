@@ -15,6 +15,7 @@ from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
 from gateway.errors import GatewayError
+from gateway.model.message import SOURCE_NAME
 from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
@@ -107,6 +108,9 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
     rules, conversion = _contents(settings, source, faults)
+    if find_kind(endpoint.settings).carries_name and rules.writes(SOURCE_NAME):
+        reason = f"{SOURCE_NAME!r} is the name at the source, which the gateway writes itself"
+        place["headers"].report("headers", reason, "leave it out, or write another name")
     for rule, key, reason, hint in field_faults(templates, rules, endpoint.dialect, endpoint.allow):
         place[key].report(rule, reason, hint)
     if faults.found:

@@ -59,6 +59,7 @@ class EndpointKind:
     gives_identity: bool = False
     payload_encoding: str = ""
     in_process: bool = False
+    carries_name: bool = False  # its copies have the name at their source as `gateway_name`
     leaves_will: bool = False  # its sinks tell a state (`TellsState`)
     retains: bool = False  # its brokers send retained messages to a new subscription
     drops_setting: str = ""

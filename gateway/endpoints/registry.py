@@ -181,6 +181,7 @@ _ROWS: Final = (
         "gateway.endpoints.kafka",
         extra="kafka",
         gives_identity=True,
+        carries_name=True,
         makes="group",
         starters={
             "kafka": Starter(

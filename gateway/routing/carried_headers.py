@@ -1,4 +1,4 @@
-"""The headers that a target carries: the fields that are lost, and the reply address there."""
+"""The headers that a target carries: lost fields, the reply address there, and the source name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Final, TypeAlias
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import HEADER_FIELDS, NO_HEADERS, Headers
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS, SOURCE_NAME, Headers
 from gateway.routing.route import Target
+from gateway.routing.router import Delivery
 
 OPTIONAL_FIELDS: Final = tuple(
     name
@@ -41,3 +42,8 @@ def map_reply(
             lost.append("reply_to")
             headers = replace(headers, reply_to=None)
     return headers, tuple(lost)
+
+
+def with_source_name(headers: Headers, delivery: Delivery) -> Headers:
+    """Return the headers of a copy with the name at its source, which its target carries."""
+    return headers.with_properties({**headers.properties, SOURCE_NAME: delivery.source_name})

@@ -104,6 +104,11 @@ class HeaderRules:
         )
         return replace(self, sets=sets)
 
+    def writes(self, name: str) -> bool:
+        """Return whether a rule gives the property `name` a value."""
+        written = [*self.maps, *self.sets, *((new, None) for _, new in self.renames)]
+        return any(each.text == name and not each.is_field for each, _ in written)
+
     def inverted(self) -> HeaderRules:
         """Return the rules of the reverse route: the inverse renames, if all have an inverse.
 

@@ -89,6 +89,7 @@ class Target:
     conversion: Conversion | None = None
     lossy: bool = False  # the mapping allows that different names become one
     when_full: WhenFull = WhenFull.SLOW
+    carries_name: bool = False  # each copy carries the name at its source in `gateway_name`
     add_message_id: bool = False  # each copy carries the id of its message in a property
     broker: BrokerName = NO_BROKER
     observe: str = ""  # a subscription at the target that records arriving messages

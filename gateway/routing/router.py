@@ -75,6 +75,7 @@ class Delivery:
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
+    source_name: str = ""  # the name at the source, where the target carries it
     fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
@@ -223,7 +224,7 @@ def _deliveries(
     return tuple(
         each
         for target in route.targets
-        for each in _deliveries_to(route, target, selections, mark, identity, values)
+        for each in _deliveries_to(route, target, selections, (name, mark), identity, values)
     )
 
 
@@ -231,11 +232,15 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
     route: Route,
     target: Target,
     selections: Sequence[TagSelection],
-    source_mark: str,
+    source: tuple[str, str],
     identity: GatewayIdentity,
     values: FieldValues,
 ) -> Iterator[Delivery]:
-    """Yield one delivery for each distinct name, and one for each refused tag."""
+    """Yield one delivery for each distinct name, and one for each refused tag.
+
+    `source` is the name there, and its mark.
+    """
+    source_name, source_mark = source
     made: dict[str, _Bound] = {}
     refused: list[TranslationError] = []
     for selection in selections:
@@ -263,6 +268,7 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect, wire),
             wire_name=wire.encode("utf-8", "surrogatepass"),
+            source_name=source_name if target.carries_name else "",
             fields=_recorded(route, target, values) if target.name_fields else "",
         )
     for refusal in refused:

@@ -20,7 +20,7 @@ from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import PROPERTY_NAME
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
-from gateway.model.message import DeliveryMode, Headers, Value
+from gateway.model.message import SOURCE_NAME, DeliveryMode, Headers, Value
 from gateway.model.proof_text import proof_of
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
@@ -28,7 +28,6 @@ _Values: TypeAlias = "bytes | list[bytes | None] | None"  # of one name
 
 FIELDS: Final = "gateway_fields"
 PROOF: Final = "gateway_proof"
-NAME: Final = "gateway_name"  # property with the name at the source, which a header rule sets
 TIME: Final = "gateway_time"
 MESSAGE_ID: Final = "gateway_message_id"  # of the system in which the message began
 CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
@@ -154,7 +153,7 @@ class RecordHeaderReader:
         if found and len(values) < len(found):
             values = _joined(found)
         proof = proof_of(_single(values.pop(PROOF, None)) or b"")
-        name = (_single(values.get(NAME)) or b"").decode(errors="replace")
+        name = (_single(values.get(SOURCE_NAME)) or b"").decode(errors="replace")
         time = None if sent is None else sent * _PER_MS
         if (digits := _single(values.get(TIME))) is not None and _TIME.fullmatch(digits):
             time = int(digits)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import TranslationError
-from gateway.model.message import DeliveryMode, Headers, Value
+from gateway.model.message import SOURCE_NAME, DeliveryMode, Headers, Value
 from tests.copy_proofs import PROOF, PROOFS
 
 headers = pytest.importorskip("gateway.endpoints.kafka.headers")
@@ -55,7 +55,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 NAMES = st.sampled_from([
-    headers.FIELDS, headers.PROOF, headers.NAME, headers.TIME, headers.MESSAGE_ID,
+    headers.FIELDS, headers.PROOF, SOURCE_NAME, headers.TIME, headers.MESSAGE_ID,
     headers.CONTENT_TYPE, "x",
 ])  # fmt: skip
 RECEIVED = st.lists(
@@ -127,7 +127,7 @@ def test_a_time_is_that_of_the_producer() -> None:
 
 
 def test_the_property_with_the_name_at_the_source_is_a_header_that_claims_it() -> None:
-    named = Headers(MODE, properties={headers.NAME: "plant/ü"})
+    named = Headers(MODE, properties={SOURCE_NAME: "plant/ü"})
     found, _ = WRITER.write(named)
 
     assert found == [("gateway_name", "plant/ü".encode())]
