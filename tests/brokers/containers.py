@@ -45,6 +45,12 @@ class ServerContainer:
     def start(self) -> None:
         self._container.get_wrapped_container().start()
 
+    def freeze(self) -> None:
+        self._container.get_wrapped_container().pause()
+
+    def thaw(self) -> None:
+        self._container.get_wrapped_container().unpause()
+
     @property
     def is_running(self) -> bool:
         found = self._container.get_wrapped_container()

@@ -64,7 +64,7 @@ def breakable_for_long(request: pytest.FixtureRequest) -> System:
 
 
 def _with_a_broker(system: System) -> System:
-    if system.stop is None or system.start is None:
+    if system.broker is None:
         pytest.skip("the system has no broker to stop")
     return system
 
@@ -383,8 +383,8 @@ def test_the_loss_of_the_broker_is_noticed_and_attempts_leave_nothing(
     with opened(sending, idle):
         assert send(sending, say(breakable, 1)) == [ACCEPTED]
         idle.send([], Answer())
-        assert breakable.stop is not None
-        breakable.stop()
+        assert breakable.broker is not None
+        breakable.broker.stop()
         unsent = send_until_refused(breakable, sending)
         assert is_known_lost(idle)
     assert not unsent.has_come
@@ -435,10 +435,9 @@ def send_until_refused(system: System, sink: Sink) -> Answer:
 
 
 def restart(system: System, source: Source, sink: Sink) -> None:
-    assert system.stop is not None
-    assert system.start is not None
-    system.stop()
+    assert system.broker is not None
+    system.broker.stop()
     wait_for_loss(source)
-    system.start()
+    system.broker.start()
     reopen(source)
     reopen(sink)

@@ -51,7 +51,7 @@ def outlives(system: System) -> bool:
 
 
 def has_a_broker(system: System) -> bool:
-    return system.stop is not None and system.start is not None
+    return system.broker is not None
 
 
 def keeps(system: System) -> bool:
@@ -106,16 +106,15 @@ def kill_behind_settlements(trial: Trial) -> None:
 
 def kill_with_its_broker(trial: Trial) -> None:
     """A broker that restarts may have forgotten what it delivered."""
-    stop, start = trial.system.stop, trial.system.start
-    assert stop is not None
-    assert start is not None
+    broker = trial.system.broker
+    assert broker is not None
     trial.publish()
     trial.settle()
     trial.publish()
     trial.hold()
     trial.kill()
-    stop()
-    start()
+    broker.stop()
+    broker.start()
     trial.publish()
     trial.start()
 

@@ -198,8 +198,7 @@ def system(row: tuple[Image, Settings], container: ServerContainer) -> System:
         rest=lambda levels: kind.spell((name, *levels, kind.rest)),
         illegal=kind.illegal,
         retained=server.kind == "mqtt",
-        stop=container.stop,
-        start=container.start,
+        broker=container,
     )
 
 

@@ -8,10 +8,8 @@ memory      beside the endpoint on disk, or beside the lease of a pair
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -29,6 +27,7 @@ from gateway.lease.holder import LeaseHolder
 from gateway.model.message import Headers, Message, Payload
 from gateway.model.outcome import ACCEPTED, RETRY, Settlement
 from gateway.runtime.inbound.source_memories import MemoryFile, SourceMemories
+from tests.endpoints.connections import connections, cut
 from tests.endpoints.exchange import opened, reopen, send, send_all
 from tests.endpoints.pair_storage import LEASE, Instance, PairStorage
 from tests.endpoints.systems import System
@@ -38,7 +37,6 @@ NAMES: Final = 3
 SOME: Final = 30  # messages
 FEW: Final = 10  # that any broker sends before one is settled
 SILENCE: Final = 0.1  # seconds; `source_memory.WRITE_INTERVAL` of these tests is shorter
-LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
 
 
 class Loss(Enum):
@@ -132,7 +130,7 @@ class Trial:
         """Begin a process: it knows what is kept, and nothing else."""
         self.system.forget()
         self.source = source = self.made()
-        self._others = {*_connections()}
+        self._others = {*connections()}
         reopen(source)
         self._opened()
         self._unsent = self.sent
@@ -313,9 +311,9 @@ class Trial:
                 self.settle_held()
 
     def _cut(self) -> None:
-        for inode, descriptor in _connections().items():
+        for inode, descriptor in connections().items():
             if inode not in self._others:
-                _cut(descriptor)
+                cut(descriptor)
 
     def _opened(self) -> None:
         if isinstance(self.source, ReportsContinuity):
@@ -333,30 +331,6 @@ class Trial:
 def _arrival(message: Message) -> Arrival:
     assert isinstance(message.payload, bytes)
     return Arrival(int(message.payload), message.headers.redelivered)
-
-
-def _connections() -> dict[int, Path]:
-    """The connections of this process to a port where somebody listens: inode and descriptor."""
-    found: dict[int, Path] = {}
-    for link in [*Path("/proc/self/fd").iterdir()]:
-        with suppress(OSError):
-            kind, _, inode = str(link.readlink()).partition(":")
-            if kind == "socket":
-                found[int(inode.strip("[]"))] = link
-    rows = [
-        line.split()
-        for table in ("tcp", "tcp6")
-        for line in Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
-    ]
-    ports = {local.partition(":")[2] for _, local, _, state, *_ in rows if state == LISTENS}
-    reached = {int(each[9]) for each in rows if each[2].partition(":")[2] in ports}
-    return {inode: found[inode] for inode in reached & found.keys()}
-
-
-def _cut(descriptor: Path) -> None:
-    """End a connection without a word of its protocol, as the end of a process does."""
-    with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as found:
-        found.shutdown(socket.SHUT_RDWR)
 
 
 def _settle(batches: Iterable[Batch]) -> None:

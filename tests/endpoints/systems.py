@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -31,18 +31,37 @@ from gateway.trial.brokers.smf.responses import PUBLISH_DENIED
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.nats_server import StartNats
 from tests.endpoints.exchange import opened
+from tests.endpoints.freezing import freeze
 from tests.endpoints.nats.stream import ask
 from tests.waiting import PATIENCE
 
 _numbers = count()
 
 
+class Broker(Protocol):
+    """A broker that a test ends, brings back and holds up."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None:
+        """End it in good order."""
+
+    def kill(self) -> None:
+        """End it at once; it may lose what it keeps in memory."""
+
+    def freeze(self) -> None:
+        """Hold it up; its connections stay open and silent, and new ones get no answer."""
+
+    def thaw(self) -> None:
+        """Let it go on, if it is frozen."""
+
+
 @dataclass(frozen=True)
 class System:
     """One kind of endpoint with a broker of its own.
 
-    `stop` and `start` end the broker in good order and bring it back; None where there is no
-    broker to end. `spell` joins levels; `rest` is a pattern for all below some levels.
+    `broker` is None where there is none to end. `spell` joins levels; `rest` is a pattern for all
+    below some levels.
     `set_aside` has the broker set aside what the source "one" rejects, and returns a source of that
     place; None where brokers of the kind set nothing aside, or where no client may read it.
     `retains`: each message is published as a retained one, which may come with a subscription.
@@ -66,8 +85,7 @@ class System:
     mode: DeliveryMode = DeliveryMode.AT_LEAST_ONCE
     retained: bool = False
     retains: bool = False
-    stop: Callable[[], None] | None = None
-    start: Callable[[], None] | None = None
+    broker: Broker | None = None
     set_aside: Callable[[], Source] | None = None
     refused: str = ""
     in_order: bool = True
@@ -167,8 +185,7 @@ def _mqtt(request: pytest.FixtureRequest) -> System:
         rest=_below,
         illegal="a/+/b",
         retained=True,
-        stop=broker.stop,
-        start=broker.start,
+        broker=broker,
         longest="a broker of 5.0 drops it: it knows the Maximum Packet Size",
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
@@ -206,8 +223,7 @@ def _mqtt_over_websocket(request: pytest.FixtureRequest) -> System:
         rest=_below,
         illegal="a/+/b",
         retained=True,
-        stop=broker.stop,
-        start=broker.start,
+        broker=broker,
         longest="a broker of 5.0 drops it: it knows the Maximum Packet Size",
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
@@ -227,8 +243,7 @@ def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
         rest=_below,
         illegal="a/+/b",
         retained=True,
-        stop=server.stop,
-        start=server.start,
+        broker=server,
         longest="nats-server takes no message as long as the lowest `max_packet_in`",
         in_order=False,
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
@@ -241,6 +256,7 @@ class _Yami4Brokers:
     def __init__(self) -> None:
         self.url = "tcp://127.0.0.1:0"
         self._broker: Yami4Broker | None = None
+        self.thaw: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         broker = Yami4Broker(self.url, Yami4BrokerOptions(max_client_queue=100_000))
@@ -249,8 +265,15 @@ class _Yami4Brokers:
 
     def stop(self) -> None:
         broker, self._broker = self._broker, None
+        self.thaw()
         if broker is not None:
             broker.__exit__(None, None, None)
+
+    kill = stop  # it writes nothing to a disk
+
+    def freeze(self) -> None:
+        assert self._broker is not None
+        self.thaw = freeze(self._broker)
 
 
 def _yami4(request: pytest.FixtureRequest) -> System:
@@ -262,8 +285,7 @@ def _yami4(request: pytest.FixtureRequest) -> System:
         spell=".".join,
         rest=lambda levels: ".".join((*levels, "*")),
         illegal="a\0b",
-        stop=brokers.stop,
-        start=brokers.start,
+        broker=brokers,
         longest=("max_message", 4_096),
     )
 
@@ -278,8 +300,7 @@ def _jms(request: pytest.FixtureRequest) -> System:
         spell=lambda levels: ".".join((name, *levels)),
         rest=lambda levels: ".".join((name, *levels, ">")),
         illegal="a.*.b",
-        stop=broker.stop,
-        start=broker.start,
+        broker=broker,
         longest="the library in Java has a message whole before it gives its size",
         set_aside=lambda: make_source(
             broker.settings(), [Subscription("queue:ActiveMQ.DLQ")], instance="dead"
@@ -318,8 +339,7 @@ def _jms_queue(request: pytest.FixtureRequest) -> System:
         spell=lambda _levels: f"queue:{name}",  # no wildcard selects queues
         rest=lambda _levels: f"queue:{name}",
         illegal="queue:a.*.b",
-        stop=broker.stop,
-        start=broker.start,
+        broker=broker,
         queues_readers=True,
     )
 
@@ -335,8 +355,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
         spell=_slashes,
         rest=lambda levels: "/".join((*levels, ">")),
         illegal="x" * 251,
-        stop=broker.stop,
-        start=broker.start,
+        broker=broker,
         refused="t/refused",
         longest="the vendor's library has a message whole before it gives its size",
         queues_readers=True,
@@ -374,8 +393,7 @@ def _nats(request: pytest.FixtureRequest) -> System:
         spell=lambda levels: ".".join(levels).replace(" ", "%20"),  # as names are translated
         rest=lambda levels: ".".join((*levels, ">")),
         illegal="a.*.b",
-        stop=server.stop,
-        start=server.start,
+        broker=server,
         set_aside=lambda: make_source(core, [Subscription(terminated)]),
         queues_readers=True,
     )
@@ -426,8 +444,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
         spell=".".join,
         rest=lambda levels: ".".join((*levels, "#")),
         illegal="a.*.b",
-        stop=vhost.server.stop,
-        start=vhost.server.start,
+        broker=vhost.server,
         set_aside=set_aside,
         queues_readers=True,
     )
@@ -465,8 +482,7 @@ def _amqp(request: pytest.FixtureRequest) -> System:
         spell=".".join,
         rest=lambda levels: ".".join((*levels, "#")),
         illegal="a.*.b",
-        stop=vhost.server.stop,
-        start=vhost.server.start,
+        broker=vhost.server,
         set_aside=set_aside,
         queues_readers=True,
     )
@@ -515,8 +531,7 @@ def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
         spell=lambda levels: f"{levels[0]}:{'.'.join(levels[1:])}",
         rest=lambda levels: levels[0],
         illegal="a b:c",
-        stop=server.stop,
-        start=server.start,
+        broker=server,
         dying=dying,
     )
 
@@ -541,8 +556,7 @@ def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
         spell=_slashes,
         rest=_below,
         illegal="a/+/b",
-        stop=vhost.server.stop,
-        start=vhost.server.start,
+        broker=vhost.server,
         longest=("max_packet_in", 4 << 20),
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )

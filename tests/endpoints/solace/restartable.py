@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,7 @@ from gateway.endpoints.source_shell import SourceShell
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.trial.brokers.smf import BrokerOptions
 from tests.brokers.controlled_smf import SmfBroker
+from tests.endpoints.freezing import freeze
 
 PASSWORD = "p"  # noqa: S105  # of the test broker
 DIRECT = DeliveryMode.AT_MOST_ONCE
@@ -37,11 +38,18 @@ class RestartableBroker:
             url=self.broker.url, username="u", password=PASSWORD, connect_timeout=5.0
         )
         self._running = True
+        self.thaw: Callable[[], None] = lambda: None
 
     def stop(self) -> None:
+        self.thaw()
         if self._running:
             self._running = False
             self.broker.__exit__(None, None, None)
+
+    kill = stop  # its connections are aborted, and nothing is written to a disk
+
+    def freeze(self) -> None:
+        self.thaw = freeze(self.broker)
 
     def start(self) -> None:
         self.broker = SmfBroker(self.broker.port, state=self.broker.state)
