@@ -110,7 +110,7 @@ class Facts:
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def leases(self, gateway: str) -> set[Term]:
-        """Return the known leases of the instances of a gateway; a retired one had its own, too."""
+        """Return the known leases of the instances of a gateway; a retired one also had its own."""
         found = {each.lease for each in self.seals if each.gateway == gateway}
         heads = self.writers.sound.values()
         return found | {each.lease for each in heads if each.gateway == gateway}
