@@ -5,7 +5,7 @@ Every file that names a writer is a witness for it: its head, its seals and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -110,7 +110,7 @@ class Facts:
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def leases(self, gateway: str) -> set[Term]:
-        """Return the known leases of the instances of a gateway; a retired one had its own, too."""
+        """Return the known leases of the instances of a gateway, also of retired ones."""
         found = {each.lease for each in self.seals if each.gateway == gateway}
         heads = self.writers.sound.values()
         return found | {each.lease for each in heads if each.gateway == gateway}
