@@ -184,10 +184,11 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
 def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) -> Iterator[Finding]:
     """Yield an error where the last journal of a head that was set aside has no seal.
 
-    It belongs to the dates from that journal on until a later process began.
+    A machine that comes back may state one that a removal took since. The error belongs to the
+    dates from that journal on until a later process began.
     """
     name, link = parse_journal_name(head.last or ""), head.closed
-    if name is None:
+    if name is None or facts.reader.removed.has(name):
         return
     begin = name.start if link is None else facts.begin_of(link)
     end = min(facts.next_start(name), facts.followed(name, head.gateway, head.lease))
