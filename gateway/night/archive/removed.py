@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import JournalName, day_of, parse_journal_name
+from gateway.archive.layout import JournalName, day_of, parse_day, parse_journal_name
 from gateway.archive.signed_json import Previous, SignedStatement
 from gateway.archive.storage import Storage
 
@@ -117,7 +117,7 @@ def _parsed(path: Path, content: bytes, key: bytes | None) -> Removal:
     statement = Removal.from_json(content)
     if fault := statement.fault(key):
         raise ValueError(fault)
-    if _path(statement.before) != path:
+    if _path(statement.before) != path or parse_day(f"date={statement.before}") is None:
         raise ValueError(f"is that of {statement.before!r:.20}")
     return statement
 

@@ -317,7 +317,7 @@ class Judge:
 def journals_of(world: World, day: str) -> Iterator[WrittenJournal]:
     """The journals in the archive with messages of a date."""
     for each in world.journals:
-        if each.archived and any(date_text(row) == day for row in each.rows):
+        if each.archived and day in each.dates:
             yield each
 
 

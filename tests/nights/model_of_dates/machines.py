@@ -55,7 +55,9 @@ class WrittenJournal:
     """A journal as its process wrote it, whatever became of it.
 
     `index` is its place among the journals of its writer; `rows` are the times of its messages,
-    whose rows its sources were told are durable. `end` is `open`, `closed`, `stopped` or `killed`.
+    whose rows its sources were told are durable. `reached` are the times at which the messages came
+    that an earlier journal spooled, and this one delivered. `end` is `open`, `closed`, `stopped` or
+    `killed`.
     """
 
     stem: str
@@ -66,9 +68,15 @@ class WrittenJournal:
     run: int
     lease: int = 0
     rows: list[int] = field(default_factory=list)
+    reached: list[int] = field(default_factory=list)
     end: str = "open"
     closed: int = 0
     archived: bool = False
+
+    @property
+    def dates(self) -> set[str]:
+        """The dates of its messages."""
+        return {date_text(at) for at in (*self.rows, *self.reached)}
 
     @property
     def last(self) -> int:
@@ -176,6 +184,7 @@ class GatewayProcess:
         rows = self._rows(fated.copies, delivered, at, received=fated.at)
         self._append(at, rows, self._seen(fated.copies, at, fated.at))
         fated.delivered = self.journal
+        self.journal.reached.append(fated.at)
 
     def answer_late(self, messages: int) -> None:
         """Record the answers to what was handed over before the process was frozen."""

@@ -79,6 +79,7 @@ MUTATIONS: Final = {
     "a vanished seal is not missed": (plan, "missing_journals", _NOTHING),
     "a silent writer is not named": (plan, "writer_errors", _NOTHING),
     "a date that was removed too early is not named": (plan, "removed_dates", _NOTHING),
+    "late rows of a removed date are not told": (plan, "late_for_removed", _NOTHING),
     "a removal waits for no copy": (retention, "oldest_needed", lambda *_: None),
     "a removal states nothing": (retention, "_state_forgotten", lambda *_: None),
     "a night that resumes repeats nothing": (

@@ -16,7 +16,7 @@ from gateway.night.archive.compaction.compact_day import compact_day
 from gateway.night.archive.compaction.merge import merge
 from gateway.night.archive.retention import remove_days
 from gateway.night.reconcile.nights.marker import mark
-from tests.nights.model_of_dates.machines import Disk, date_text
+from tests.nights.model_of_dates.machines import Disk
 
 if TYPE_CHECKING:
     from gateway.archive.findings import Finding
@@ -52,8 +52,8 @@ def forget(world: World) -> None:
     stems: dict[str, set[str]] = {}
     for each in world.journals:
         if each.archived:
-            for row in each.rows:
-                stems.setdefault(date_text(row), set()).add(each.stem)
+            for day in each.dates:
+                stems.setdefault(day, set()).add(each.stem)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retention, "today", lambda: world.today)
         removed = [str(day) for day in remove_days(world.storage, oldest, world.key).days]

@@ -83,6 +83,7 @@ class Traits:
     keep_days: int  # older dates are removed; 0 keeps all
     spooled_days: int  # after which a copy in the spool is missing
     backups: float  # share of the dates on which somebody copies the bucket
+    delivers: float  # share of the slots in which a spool delivers
     troubles: float = 0.0  # share of messages that do not arrive as they came
 
 
@@ -105,6 +106,7 @@ def traits_of(seed: int) -> Traits:
         keep_days=rng.choice([0, 0, 2, 4, 9]),
         spooled_days=rng.choice([1, 3, 7]),
         backups=rng.choice([0.0, 0.1]),
+        delivers=rng.choice([0.3, 0.3, 0.05]),
     )
 
 
@@ -309,7 +311,7 @@ class World:
         for each in self.fates:
             own = each.journal.writer == writer.name and each.journal.disk is writer.disk
             waits = each.fate is Fate.SPOOLED and each.delivered is None
-            if own and waits and rng.random() < 0.3:
+            if own and waits and rng.random() < self.traits.delivers:
                 process.deliver(each)
                 self.say(f"{writer.name} delivers what came {date_text(each.at)}")
         if rng.random() < self.traits.troubles:

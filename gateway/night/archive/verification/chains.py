@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import groupby, pairwise
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import is_replay
+from gateway.archive.layout import day_start, is_replay
 from gateway.archive.signed_json import Previous, Term
 from gateway.clock import moment
 from gateway.night.archive.seals.seal import End, Seal
@@ -143,8 +144,22 @@ class _Chain:
             if self.period.has(link.closed, first.closed):
                 text = "the chain begins with it: the retention removed the journals before it"
                 yield warning("chain-begins", _place(first), f"{first.journal}: {text}")
-        elif self.period.has(link.closed, self._end_of(link, first)):
+        elif self.period.has(self._lost_from(link, first), self._end_of(link, first)):
             yield self._missing(link, first)
+
+    def _lost_from(self, link: Previous, first: Seal) -> int:
+        """Return from when on rows are missing before the first seal that was read.
+
+        All journals of the process that `link` names are, where no earlier seal is there, but those
+        that a removal took.
+        """
+        name, reader = link.name, self.facts.reader
+        if name is None or reader.first_name(self.writer) != first.link.name:
+            return link.closed
+        begin, last = name.start, reader.removed.last.get(self.writer)
+        if last is not None and last.start == name.start:
+            begin = max(begin, day_start(date.fromisoformat(reader.removed.before)))
+        return min(begin, link.closed)
 
     def _before(self, number: int) -> Sequence[Seal]:
         """Return the lineage that one of this number goes on from: by its link, or by time."""

@@ -149,6 +149,14 @@ class EvidenceReader:
         name = parse_journal_name(stem)
         return name is not None and name in self._names.get(name.writer, {})
 
+    def first_name(self, writer: str) -> JournalName | None:
+        """Return the name of the first journal of `writer` with a seal on any date.
+
+        Raises:
+            OSError: the storage cannot be read.
+        """
+        return min(self._names.get(writer, ()), default=None)
+
     def newest_name(self, writer: str) -> JournalName | None:
         """Return the name of the last journal of `writer` with a seal on any date.
 
@@ -179,7 +187,7 @@ class EvidenceReader:
         Raises:
             OSError: the storage cannot be read.
         """
-        firsts = (min((name, day) for name, day in own.items()) for own in self._names.values())
+        firsts = (min(own.items()) for own in self._names.values())
         seals = (self._named(day, name).seal for name, day in firsts)
         links = (seal.previous for seal in seals if isinstance(seal, Seal) and seal.previous)
         return {day_of(link.closed) for link in links if not self.removed.has_closed(link)}

@@ -110,7 +110,7 @@ class Facts:
         return min((each for each in starts if each > name.start), default=FOREVER)
 
     def leases(self, gateway: str) -> set[Term]:
-        """Return the known leases of the instances of a gateway; a retired one also had its own."""
+        """Return the known leases of the instances of a gateway, also of retired ones."""
         found = {each.lease for each in self.seals if each.gateway == gateway}
         heads = self.writers.sound.values()
         return found | {each.lease for each in heads if each.gateway == gateway}
@@ -184,10 +184,11 @@ def writer_findings(period: Period, facts: Facts) -> Iterator[Finding]:
 def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) -> Iterator[Finding]:
     """Yield an error where the last journal of a head that was set aside has no seal.
 
-    It belongs to the dates from that journal on until a later process began.
+    A machine that comes back may state one that a removal took since. The error belongs to the
+    dates from that journal on until a later process began.
     """
     name, link = head.last_name, head.closed
-    if head.last is None:
+    if head.last is None or facts.reader.removed.has(name):
         return
     begin = name.start if link is None else facts.begin_of(link)
     end = min(facts.next_start(name), facts.followed(name, head.gateway, head.lease))

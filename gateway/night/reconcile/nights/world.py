@@ -135,11 +135,13 @@ def world_of(
 class _Place:
     """The dates around a journal of a writer, from its neighbours.
 
-    `after` is `date.max` for its last journal. A place is `filled` before a judged journal.
+    `after` is `date.max` for its last journal, and the first one is `first`. A place is `filled`
+    before a judged journal.
     """
 
     before: date
     after: date
+    first: bool
     filled: bool
 
 
@@ -153,7 +155,7 @@ def _places(listed: Iterable[tuple[date, JournalName]], previous: Night) -> dict
             # Most journals are closed just after midnight: what follows them reaches back.
             before = own[number - 1][0] - timedelta(days=1) if number else own[0][0]
             after = own[number + 1][0] if number + 1 < len(own) else date.max
-            found[str(name)] = _Place(before, after, filled=number < last)
+            found[str(name)] = _Place(before, after, first=not number, filled=number < last)
     return found
 
 
@@ -195,6 +197,8 @@ def _new_journal(
     goes_on = place.after if place.after < date.max else last
     if place.filled or before is None or before.journal not in places:
         first, last = min(first, place.before), max(last, goes_on)
+    if place.first and before is not None and (name := before.name):
+        first = min(first, day_of(name.start))  # all journals of that process are missing
     if seal.end is End.STOPPED:
         last = max(last, place.after)
     proven = {day for day in kept if str(first) <= day <= str(last)}

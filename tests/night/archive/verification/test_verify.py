@@ -16,6 +16,7 @@ from gateway.archive.layout import HOUR, JournalName
 from gateway.archive.signed_json import TAKEN, Previous, StoredDigest, Term
 from gateway.archive.storage import LocalStorage, RemoteStorage
 from gateway.night.archive.parquet import PAIRS_KEY, SETS_KEY
+from gateway.night.archive.removed import state_removal
 from gateway.night.archive.retention import remove_days
 from gateway.night.archive.seals.seal import End, SealedDamage
 from gateway.night.archive.seals.store import digests_of, seal_path, write_seal
@@ -419,6 +420,25 @@ def test_a_gateway_that_stopped_days_ago_did_not_run(tmp_path: Path) -> None:
 
     assert verified.findings == ()
     assert verified.pauses == (NotRunning("east", MIDNIGHT, MIDNIGHT + 24 * HOUR),)
+
+
+@pytest.mark.parametrize("taken", [None, 3], ids=["nothing-removed", "removed-up-to-3"])
+def test_all_journals_of_a_process_before_its_first_seal_are_missing(
+    tmp_path: Path, taken: int | None
+) -> None:
+    """Their seals were lost together, and only the last of them is named."""
+    made = chained(tmp_path)
+    start = MIDNIGHT - 60 * HOUR
+    link = Previous(str(JournalName("east", start, 6)), "d" * 64, MIDNIGHT + 48 * HOUR)
+    made.add(
+        "east", link.closed, link.closed + HOUR, start=start, previous=link, end=End.STOPPED
+    )  # fmt: skip
+    if taken is not None:
+        state_removal(made.storage, DAY, [JournalName("east", start, taken)], None)
+
+    found = [errors(made.verify(DAY + each * NEXT)) for each in (-2, 0, 1, 2, 3)]
+
+    assert ["missing-seal" in each for each in found] == [taken is None, True, True, True, False]
 
 
 def test_the_chain_begins_where_older_dates_were_removed(tmp_path: Path) -> None:

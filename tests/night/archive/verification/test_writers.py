@@ -99,6 +99,24 @@ def test_a_head_that_comes_back_after_its_dates_were_removed_concerns_no_kept_da
     assert errors(made.verify()) == []
 
 
+@pytest.mark.parametrize("taken", [5, 6])
+def test_a_head_that_comes_back_after_its_journal_was_removed_misses_nothing(
+    tmp_path: Path, taken: int
+) -> None:
+    """A machine uploads its head again, and the next process began on a date that is kept."""
+    made = Chained(LocalStorage(tmp_path))
+    old = MIDNIGHT - 90 * HOUR
+    last = JournalName("east", old, 6)
+    before = Previous(str(last), None, MIDNIGHT - 30 * HOUR)
+    made.add("east", NOON, NOON + HOUR, start=NOON, previous=before, end=End.STOPPED)
+    state_removal(made.storage, DAY, [last._replace(number=taken)], None)
+    head = WriterHead("east", "east", old, None, str(last))
+    path = tmp_path / head_path("east").with_name(f"east-{old}.earlier")
+    path.write_bytes(head.signed(None).to_json())
+
+    assert ("missing-journal" in errors(made.verify())) == (taken < last.number)
+
+
 def test_a_writer_that_starts_after_days_leaves_the_dates_between_as_they_are(
     tmp_path: Path,
 ) -> None:

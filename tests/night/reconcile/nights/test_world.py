@@ -181,6 +181,33 @@ def test_a_night_judges_each_date_again_that_a_lost_journal_concerned(
     assert wrong <= judged(tmp_path, night)[0]
 
 
+def test_a_night_judges_each_date_again_that_all_journals_before_a_first_seal_concerned(
+    tmp_path: Path,
+) -> None:
+    """An older copy of the archive was put back: its gateway had gone on for days."""
+    made = Chained(LocalStorage(tmp_path))
+    dates = [DAY + each * ONE_DAY for each in range(6)]
+    for day in dates:
+        day_folder(tmp_path, day).mkdir()
+    for number in range(4):
+        begin = NOON + number * 24 * HOUR
+        made.add("edge", begin, begin + 24 * HOUR, start=NOON)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for seal in made.seals:
+        (tmp_path / seal_path(seal)).unlink()
+    _, night = judged(tmp_path, NO_NIGHT)
+
+    put_back(tmp_path / seal_path(made.seals[3]), files)
+
+    wrong = {str(day) for day in dates if "missing-seal" in errors(made.verify(day))}
+    found, night = judged(tmp_path, night)
+    assert wrong == {str(DAY + each * ONE_DAY) for each in range(4)}
+    assert wrong <= found
+    for seal in made.seals[:3]:
+        put_back(tmp_path / seal_path(seal), files)
+    assert wrong <= judged(tmp_path, night)[0]
+
+
 @pytest.mark.parametrize("end", [End.CLOSED, End.KILLED, End.STOPPED])
 def test_a_start_is_evidence_of_the_date_on_which_the_process_before_it_ended(
     tmp_path: Path, end: End
