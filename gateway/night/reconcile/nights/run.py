@@ -107,7 +107,7 @@ def run_night(
     """
     archive = archive.reading_once()
     _make_place(archive)
-    with exclusive_in(archive.location, _LOCK, _CONFLICT) as check_held:
+    with exclusive_in(archive.location, archive.storage, _LOCK, _CONFLICT) as check_held:
         convert_abandoned(archive)  # a journal that is only not converted yet is not away
         known = read_known(archive, expect, at=job.at, in_flight=job.in_flight * SECOND)
         if known.never_written:
