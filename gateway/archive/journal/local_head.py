@@ -184,7 +184,8 @@ def _heads_of(root: Path, gateway: str) -> list[WriterHead]:
 
 def number_of(link: Previous | None) -> int:
     """Return the number of a journal in its chain; -1 without one."""
-    return -1 if link is None else _number_in(Path(link.journal))
+    name = None if link is None else link.name
+    return -1 if name is None else name.number
 
 
 def _number_in(path: Path) -> int:

@@ -11,7 +11,7 @@ from socket import gethostname
 from typing import Final
 
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.storage import RemoteStorage
+from gateway.archive.storage import RemoteStorage, Storage, open_storage
 from gateway.errors import ReconcileError
 from gateway.file_lock import FileLock, FileLockedError
 from gateway.night.archive.remote_lock import CheckHeld, remote_lock
@@ -27,12 +27,14 @@ def archive_lock(location: ArchiveLocation) -> AbstractContextManager[CheckHeld]
         OSError: the storage cannot be reached.
     """
     conflict = "another compaction is running; wait for its end"
-    return exclusive_in(location, _ARCHIVE_LOCK, conflict)
+    return exclusive_in(location, open_storage(location), _ARCHIVE_LOCK, conflict)
 
 
 @contextmanager
-def exclusive_in(location: ArchiveLocation, path: Path, conflict: str) -> Iterator[CheckHeld]:
-    """Hold the lock `path` of an archive: a file, or in a remote archive a folder of files.
+def exclusive_in(
+    location: ArchiveLocation, storage: Storage, path: Path, conflict: str
+) -> Iterator[CheckHeld]:
+    """Hold the lock `path` of an archive: a file, or in the `storage` of a remote one a folder.
 
     The yielded function raises ReconcileError when the lock was lost, as a remote one can be: call
     it before the results are replaced. `conflict` completes the error text when the lock is held:
@@ -42,8 +44,8 @@ def exclusive_in(location: ArchiveLocation, path: Path, conflict: str) -> Iterat
         ReconcileError: another process holds it, or the folder cannot be written.
         OSError: the storage cannot be reached.
     """
-    if location.url:
-        storage, place = RemoteStorage(location.url), location.url.partition("?")[0].rstrip("/")
+    if isinstance(storage, RemoteStorage):
+        place = location.url.partition("?")[0].rstrip("/")
         with remote_lock(storage, path, _holder(), place=place, conflict=conflict) as check_held:
             yield check_held
         return

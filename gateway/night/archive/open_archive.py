@@ -5,7 +5,6 @@ A command opens it once and hands it down. Executors have its location, and open
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Final
 
 from gateway.archive.location import ArchiveLocation, absolute_location
 from gateway.archive.storage import Storage, open_storage
-from gateway.night.archive.seals.store import StoredSeal, read_seal
+from gateway.night.archive.seals.evidence import ReadEvidence, read_evidence
 
 _MAX_SEALS: Final = 20_000  # in memory, of a few kilobytes
 
@@ -22,17 +21,18 @@ _MAX_SEALS: Final = 20_000  # in memory, of a few kilobytes
 class OpenArchive:
     """An archive with its storage; the `key` is that of its seals, where they have one.
 
-    `name` is the folder or the URL as a user wrote it. `read_seal` reads the seal at a path.
+    `name` is the folder or the URL as a user wrote it. `read_seal` reads the seal at a path, and
+    judges it by the key.
     """
 
     name: str
     location: ArchiveLocation
     storage: Storage
     key: bytes | None
-    read_seal: Callable[[Path], StoredSeal]
+    read_seal: ReadEvidence
 
     def reading_once(self) -> OpenArchive:
-        """Return the archive for one night: each seal is read once, however many dates need it."""
+        """Return the archive for one night: each seal is read and judged once."""
         return replace(self, read_seal=lru_cache(_MAX_SEALS)(self.read_seal))
 
 
@@ -49,4 +49,4 @@ def open_archive(archive: Path | str, key: bytes | None = None) -> OpenArchive:
 def opened_at(location: ArchiveLocation, key: bytes | None = None) -> OpenArchive:
     """Open the archive at a location, which is its name, as `open_archive` does."""
     storage = open_storage(location)
-    return OpenArchive(str(location), location, storage, key, partial(read_seal, storage))
+    return OpenArchive(str(location), location, storage, key, partial(read_evidence, storage, key))

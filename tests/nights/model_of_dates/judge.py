@@ -22,7 +22,7 @@ from gateway.errors import ReconcileError
 from gateway.model.copy_class import CopyClass
 from gateway.night.archive.night_record import Night
 from gateway.night.archive.open_archive import OpenArchive, opened_at
-from gateway.night.archive.seals.store import StoredSeal, read_seal
+from gateway.night.archive.seals.evidence import Evidence, read_evidence
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.archive.verification.verify import Verified, verify_day
 from gateway.night.reconcile.job import Job
@@ -79,7 +79,7 @@ class Judge:
     _gone: set[str] = field(default_factory=set)  # dates that were removed
     _told: set[str] = field(default_factory=set)  # journals whose late rows a night has told
     _doubted: list[Doubt] = field(default_factory=list)
-    _seals: dict[tuple[object, ...], StoredSeal] = field(default_factory=dict)
+    _seals: dict[tuple[object, ...], Evidence] = field(default_factory=dict)
     _rng: random.Random = field(default_factory=lambda: random.Random(1))  # noqa: S311
 
     def night(self, world: World, *, whole: bool = False) -> None:
@@ -195,15 +195,15 @@ class Judge:
         found = verify_day(world.storage, one, world.key, journals=folder, today=world.today)
         return {day: found}
 
-    def _read(self, world: World, path: Path) -> StoredSeal:
+    def _read(self, world: World, path: Path) -> Evidence:
         """Read a seal, unless its file is the one that was read before."""
         with suppress(FileNotFoundError):
             facts = (world.bucket / path).stat()
             key = (path, facts.st_mtime_ns, facts.st_size, facts.st_ino)
             if key not in self._seals:
-                self._seals[key] = read_seal(world.storage, path)
+                self._seals[key] = read_evidence(world.storage, world.key, path)
             return self._seals[key]
-        return read_seal(world.storage, path)
+        return read_evidence(world.storage, world.key, path)
 
     def _acknowledged(
         self, world: World, findings: Sequence[Finding], shown: Sequence[Finding]

@@ -19,7 +19,7 @@ from gateway.night.archive.night_record import Night
 from gateway.night.archive.seals.seal import Seal
 from gateway.night.archive.segments import convert
 from gateway.night.archive.verification import chains, writers
-from gateway.night.reconcile.nights import chain, plan
+from gateway.night.reconcile.nights import chain, findings, known
 from gateway.night.reconcile.nights import run as night_run
 from gateway.night.reconcile.nights import world as night_world
 from gateway.night.reconcile.nights.chain import Chain, read_chain
@@ -71,15 +71,15 @@ MUTATIONS: Final = {
     "a new machine does not take the head of the lost one": (
         local_head, "_copied_head", lambda *_: None,
     ),
-    "a date without results is not judged again": (night_run, "world_of", _with_results),
+    "a date without results is not judged again": (known, "world_of", _with_results),
     "copies in flight are settled": (night_run, "with_verdict", _settled),
     "late rows are no evidence": (night_world, "_new_journal", _of_one_date),
-    "nobody compares the digest that was kept": (night_run, "read_chain", _without_digest),
+    "nobody compares the digest that was kept": (known, "read_chain", _without_digest),
     "a removed record is not missed": (chain, "gaps", lambda *_: ()),
-    "a vanished seal is not missed": (plan, "missing_journals", _NOTHING),
-    "a silent writer is not named": (plan, "writer_errors", _NOTHING),
-    "a date that was removed too early is not named": (plan, "removed_dates", _NOTHING),
-    "late rows of a removed date are not told": (plan, "late_for_removed", _NOTHING),
+    "a vanished seal is not missed": (findings, "missing_journals", _NOTHING),
+    "a silent writer is not named": (findings, "writer_errors", _NOTHING),
+    "a date that was removed too early is not named": (findings, "removed_dates", _NOTHING),
+    "late rows of a removed date are not told": (findings, "late_for_removed", _NOTHING),
     "a removal waits for no copy": (retention, "oldest_needed", lambda *_: None),
     "a removal states nothing": (retention, "_state_forgotten", lambda *_: None),
     "a night that resumes repeats nothing": (

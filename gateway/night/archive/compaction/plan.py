@@ -24,9 +24,10 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
 from gateway.night.archive.compaction.merge import STAYS, MergeInput, MergeTask
+from gateway.night.archive.seals.evidence import Evidence
 from gateway.night.archive.seals.seal import MergeSeal
 from gateway.night.archive.verification.contents import Claim, claims_of
-from gateway.night.archive.verification.seal_evidence import Evidence, EvidenceReader
+from gateway.night.archive.verification.seal_evidence import EvidenceReader
 
 Inputs: TypeAlias = list[tuple[MergeInput, int]]  # with their bytes
 

@@ -26,7 +26,6 @@ from gateway.archive.storage import Storage
 from gateway.archive.threads import in_threads
 from gateway.night.archive.seals.seal import AnySeal, MergeSeal, from_json
 
-ReadSeal: TypeAlias = Callable[[Path], "StoredSeal"]  # as `read_seal` does in one storage
 # Hash and size of those files that are present, of files given with their expected bytes.
 HashFiles: TypeAlias = Callable[[Mapping[Path, int]], Mapping[Path, StoredDigest]]
 
@@ -97,13 +96,13 @@ def sealed_journals(storage: Storage, day: date) -> Iterator[tuple[Path, Journal
             yield folder / name, journal
 
 
-def read_seals(storage: Storage, day: date, read: ReadSeal | None = None) -> list[StoredSeal]:
-    """Read all seals of `day`, sorted by name, with `read` if given; no `mac` is checked.
+def read_seals(storage: Storage, day: date) -> list[StoredSeal]:
+    """Read all seals of `day`, sorted by name; no `mac` is checked.
 
     Raises:
         OSError: the storage cannot be read.
     """
-    return in_threads(read or partial(read_seal, storage), seal_files(storage, day))
+    return in_threads(partial(read_seal, storage), seal_files(storage, day))
 
 
 def seal_files(storage: Storage, day: date) -> list[Path]:

@@ -11,9 +11,9 @@ from gateway.archive.findings import Finding, error
 from gateway.archive.layout import day_folder, hour_folder, staged_path
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import Storage
+from gateway.night.archive.seals.evidence import Evidence
 from gateway.night.archive.seals.seal import MergeSeal, SegmentEntry
 from gateway.night.archive.seals.store import HashFiles
-from gateway.night.archive.verification.seal_evidence import Evidence
 from gateway.terminal.units import counted
 
 

@@ -1,4 +1,4 @@
-"""The seals of an archive by date, each judged by itself."""
+"""The seals that prove a date: its own, and those that continue them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.findings import Finding, error
 from gateway.archive.heads import WriterHead
 from gateway.archive.layout import (
     SECOND,
@@ -22,12 +21,10 @@ from gateway.archive.signed_json import Previous
 from gateway.archive.storage import Storage
 from gateway.archive.threads import in_threads
 from gateway.night.archive.removed import Removed, removed
+from gateway.night.archive.seals.evidence import Evidence, ReadEvidence, read_evidence
 from gateway.night.archive.seals.seal import AnySeal, Seal
 from gateway.night.archive.seals.store import (
-    ReadSeal,
-    StoredSeal,
     link_path,
-    read_seal,
     seal_days,
     seal_files,
 )
@@ -65,29 +62,22 @@ def reach(first: int, last: int) -> tuple[int, int]:
     return min(first, last) - SLACK, max(first, last) + SLACK
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A file among the seals; with a `finding` its statements are not proven."""
-
-    path: Path
-    seal: AnySeal | None
-    finding: Finding | None
-
-
 class EvidenceReader:
     """Reads seals, and keeps those of a few dates; it lists each date once.
 
     Mutable: owned by one verification.
     """
 
-    def __init__(self, storage: Storage, key: bytes | None, read: ReadSeal | None = None) -> None:
-        """Prepare to read seals, with `read` if given, and to check them with `key`.
+    def __init__(
+        self, storage: Storage, key: bytes | None, read: ReadEvidence | None = None
+    ) -> None:
+        """Prepare to read seals, and to check them with `key`; `read` does both, if given.
 
         Raises:
             OSError: the storage cannot be read.
         """
         self._storage, self.key = storage, key
-        self._read = read or partial(read_seal, storage)
+        self._read = read or partial(read_evidence, storage, key)
         self.days = seal_days(storage)
         self.of_day = lru_cache(_CACHED_DAYS)(self._of_day)
 
@@ -99,7 +89,7 @@ class EvidenceReader:
         """
         wanted = {f"{stem}.json" for stem in stems}
         return [
-            self._judged(self._read(path))
+            self._read(path)
             for day in days
             for path in self._paths.get(day, ())
             if path.name in wanted
@@ -217,13 +207,10 @@ class EvidenceReader:
         return found
 
     def _of_day(self, day: date) -> list[Evidence]:
-        return [self._judged(each) for each in in_threads(self._read, self._paths.get(day, ()))]
+        return in_threads(self._read, self._paths.get(day, ()))
 
     def _named(self, day: date, name: JournalName) -> Evidence:
-        return self._judged(self._read(seal_folder(day) / f"{name}.json"))
-
-    def _judged(self, stored: StoredSeal) -> Evidence:
-        return Evidence(stored.path, stored.seal, _finding(stored, self.key))
+        return self._read(seal_folder(day) / f"{name}.json")
 
 
 def _may_write(head: WriterHead | None, period: Period) -> bool:
@@ -237,18 +224,3 @@ def _is_past(seal: AnySeal | None, period: Period) -> bool:
     """Return whether the journal of a seal was opened and closed after the period."""
     end = period.end + SLACK
     return isinstance(seal, Seal) and seal.opened >= period.end and seal.closed >= end
-
-
-def _finding(stored: StoredSeal, key: bytes | None) -> Finding | None:
-    seal, place = stored.seal, str(stored.path)
-    if seal is None:
-        text = f"the seal {stored.fault}; restore it from a copy of the archive"
-        return error("forged-seal", place, text)
-    if seal.keyed and key is None:
-        return None  # one finding of the verification is about all of them
-    if not seal.has_valid_mac(key):
-        text = "the content is not what was sealed"
-        return error("forged-seal", place, f"{text}, or the key is another one" if key else text)
-    if key is not None and not seal.keyed:
-        return error("unsigned-seal", place, "the seal has no key, and one was given")
-    return None

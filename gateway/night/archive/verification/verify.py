@@ -22,8 +22,9 @@ from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage
 from gateway.clock import today as current_date
 from gateway.errors import ArchiveError
+from gateway.night.archive.seals.evidence import Evidence, ReadEvidence
 from gateway.night.archive.seals.seal import Seal
-from gateway.night.archive.seals.store import HashFiles, ReadSeal, digests_of, kept_days
+from gateway.night.archive.seals.store import HashFiles, digests_of, kept_days
 from gateway.night.archive.verification.chains import NotRunning, chain_findings
 from gateway.night.archive.verification.contents import (
     DayClaims,
@@ -37,7 +38,6 @@ from gateway.night.archive.verification.contents import (
 from gateway.night.archive.verification.holders import Holder, holders
 from gateway.night.archive.verification.seal_evidence import (
     NO_HEADS,
-    Evidence,
     EvidenceReader,
     Period,
 )
@@ -97,14 +97,14 @@ def verify_day(  # noqa: PLR0913  # the archive, its key, and the means
     journals: Path | None = None,
     today: date | None = None,
     hash_files: HashFiles | None = None,
-    read: ReadSeal | None = None,
+    read: ReadEvidence | None = None,
 ) -> Verified:
     """Verify the files of `day`, and the journals that can have rows of it.
 
     `key` is the key of the seals, where they have one. `journals` is the local folder of the
     archive, or the buffer of a remote one; None when it is out of reach. `today` is the current
     date in UTC. `hash_files` hashes the files, by default in threads of this process, and `read`
-    reads a seal.
+    reads and judges a seal.
 
     Raises:
         OSError: the archive cannot be read.

@@ -27,6 +27,19 @@ from gateway.night.reconcile.nights.world import World
 TOLD_ONCE: Final = ("forgotten-unresolved", "forgotten-unjudged", "late-for-forgotten")
 
 
+def night_findings(
+    previous: Night, seen: Mapping[str, Sequence[Seen]], world: World
+) -> list[Finding]:
+    """Return the errors that belong to no date; `seen` are the processes of each writer."""
+    found = [
+        *world.removed.findings,
+        *writer_errors(previous, seen, world),
+        *missing_journals(seen, world),
+        *removed_dates({each.date for each in previous.unsettled}, world),
+    ]
+    return [*found, *late_for_removed(world)] if previous.n else found
+
+
 def writer_errors(previous: Night, seen: Collection[str], world: World) -> Iterator[Finding]:
     """Yield the errors about writers that fell silent, and heads that are absent or went back."""
     before = {each.writer: each for each in previous.heads}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import date
 
 from gateway.archive.judged_journals import Seen, with_judged
 from gateway.archive.layout import JournalName, day_of
@@ -12,13 +13,41 @@ from gateway.night.archive.verification.seal_evidence import reach
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.findings import (
     TOLD_ONCE,
-    late_for_removed,
-    missing_journals,
-    removed_dates,
-    writer_errors,
+    night_findings,
 )
+from gateway.night.reconcile.nights.known import Known
 from gateway.night.reconcile.nights.world import World
 from gateway.night.reconcile.report.report import NO_ANSWER
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNight:
+    """The link of a night before its verdicts; `today` is the date on which it runs."""
+
+    link: Night
+    today: date
+
+    @property
+    def closed(self) -> list[DateRecord]:
+        """The dates of the link that have ended."""
+        return [each for each in self.link.dates if each.date < str(self.today)]
+
+    @property
+    def days(self) -> list[date]:
+        """The dates to judge."""
+        return [date.fromisoformat(each.date) for each in self.closed if not each.settled]
+
+
+def planned_night(known: Known, spooled_days: int) -> PlannedNight:
+    """Return the night after the last known one, with all that was found before its dates.
+
+    Its link has the number and the `mac` of that one: the first link that is written follows it.
+    """
+    chain = known.chain
+    link = plan_night(chain.newest, known.world, at=known.at, spooled_days=spooled_days)
+    findings = (*chain.findings, *known.forged, *link.findings)
+    link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
+    return PlannedNight(link, known.world.today)
 
 
 def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> Night:
@@ -44,14 +73,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     }
     dates |= {day: _pending(day, before.get(day), macs.get(day, ())) for day in wanted}
     seen = _seen(previous, world)
-    findings = [
-        *world.removed.findings,
-        *writer_errors(previous, seen, world),
-        *missing_journals(seen, world),
-        *removed_dates(unsettled, world),
-    ]
-    if previous.n:
-        findings += late_for_removed(world)
+    findings = night_findings(previous, seen, world)
     if repeated:  # no night finds them twice
         told = (each for each in previous.findings if each.rule in TOLD_ONCE)
         findings += (each for each in told if each not in findings)

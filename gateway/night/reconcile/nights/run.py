@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
@@ -11,7 +11,6 @@ from time import monotonic
 from typing import Final, TypeAlias
 
 from gateway.archive.durable import make_folders
-from gateway.archive.findings import Finding
 from gateway.archive.layout import NEVER_WRITTEN, NIGHTS, SECOND, days_in, names_an_archive
 from gateway.errors import GatewayError, ReconcileError
 from gateway.model.copy_class import CopyClass
@@ -21,14 +20,13 @@ from gateway.night.archive.archive_lock import exclusive_in
 from gateway.night.archive.night_record import DateRecord, Night
 from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.remote_lock import CheckHeld
-from gateway.night.archive.retention import forgotten_dates
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.reconcile.job import Job, reconcile
-from gateway.night.reconcile.nights.chain import read_chain, write_night
-from gateway.night.reconcile.nights.marker import VERDICTS, forged_markers, mark
-from gateway.night.reconcile.nights.plan import plan_night, with_verdict
-from gateway.night.reconcile.nights.witness import newest_stated, state_night
-from gateway.night.reconcile.nights.world import world_of
+from gateway.night.reconcile.nights.chain import write_night
+from gateway.night.reconcile.nights.known import read_known
+from gateway.night.reconcile.nights.marker import VERDICTS, mark
+from gateway.night.reconcile.nights.plan import planned_night, with_verdict
+from gateway.night.reconcile.nights.witness import state_night
 from gateway.night.reconcile.report.report import Report
 from gateway.night.reconcile.report.result_folder import results_of
 from gateway.night.reconcile.report.rows import Row, Rows
@@ -56,41 +54,24 @@ class NightRun:
         return self.run.report
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedNight:
-    """The link of a night before its verdicts, and what the night prints.
-
-    `findings` are those of the link; one that somebody acknowledged is a warning. `forgotten` are
-    the statements about removed dates that the link has.
-    """
-
-    link: Night
-    findings: Sequence[Finding]
-    forgotten: Sequence[Path]
-    today: date
-
-    @property
-    def closed(self) -> list[DateRecord]:
-        """The dates of the link that have ended."""
-        return [each for each in self.link.dates if each.date < str(self.today)]
-
-    @property
-    def days(self) -> list[date]:
-        """The dates to judge."""
-        return [date.fromisoformat(each.date) for each in self.closed if not each.settled]
-
-
 class NightChain:
     """The chain of nights from the planned link on: one link more after each date.
 
     Mutable: owned by `run_night`. `newest` is the link that was written last, and the planned one
-    before. An interrupted run resumes after its last date.
+    before. An interrupted run resumes after its last date. The `statements` are about removed
+    dates that the planned link has.
     """
 
-    def __init__(self, archive: OpenArchive, planned: PlannedNight, check_held: CheckHeld) -> None:
-        self.newest = planned.link
+    def __init__(
+        self,
+        archive: OpenArchive,
+        planned: Night,
+        statements: Collection[Path],
+        check_held: CheckHeld,
+    ) -> None:
+        self.newest = planned
         self._storage, self._key, self._check_held = archive.storage, archive.key, check_held
-        self._forgotten = planned.forgotten
+        self._statements = statements
 
     def add(self, day: date, report: Report) -> None:
         """Write the link that has the verdict of a date, and name it beside the results."""
@@ -107,7 +88,7 @@ class NightChain:
         self._check_held()
         link = replace(self.newest, n=self.newest.n + 1, previous=self.newest.mac)
         self.newest = write_night(self._storage, link, self._key)
-        for statement in self._forgotten:  # the link has it now
+        for statement in self._statements:  # the link has it now
             self._storage.delete(statement)
 
 
@@ -126,17 +107,21 @@ def run_night(
     """
     archive = archive.reading_once()
     _make_place(archive)
-    with exclusive_in(archive.location, _LOCK, _CONFLICT) as check_held:
+    with exclusive_in(archive.location, archive.storage, _LOCK, _CONFLICT) as check_held:
         convert_abandoned(archive)  # a journal that is only not converted yet is not away
-        planned = _planned(archive, job, expect)
-        chain = NightChain(archive, planned, check_held)
+        known = read_known(archive, expect, at=job.at, in_flight=job.in_flight * SECOND)
+        if known.never_written:
+            raise _never_written(archive)
+        planned = planned_night(known, job.spooled_days)
+        findings = with_acknowledged(archive.storage, planned.link.findings, archive.key)
+        chain = NightChain(archive, planned.link, known.forgotten, check_held)
         carried = [_earlier(archive, job, each) for each in planned.closed if each.settled]
         if planned.days:
             report = run_dates(archive, job, planned.days, show_step, chain.add, carried)
         else:
             chain.write()
             report = Report(archive.name, None, carried=carried)
-        return NightRun(Run(report, planned.findings), chain.newest)
+        return NightRun(Run(report, findings), chain.newest)
 
 
 def _make_place(archive: OpenArchive) -> None:
@@ -147,22 +132,6 @@ def _make_place(archive: OpenArchive) -> None:
     if not names_an_archive(names) and NIGHTS.name not in names:
         raise _never_written(archive)
     make_folders(archive.location.local / NIGHTS)
-
-
-def _planned(archive: OpenArchive, job: Job, expect: str | None) -> PlannedNight:
-    """Read the chain and the archive, and plan the night after the last one."""
-    storage, key = archive.storage, archive.key
-    chain = read_chain(storage, key, expect, stated=newest_stated(storage, key))
-    forgotten, at = forgotten_dates(storage), job.at  # a plan has one time
-    removed = frozenset(day for dates in forgotten.values() for day in dates)
-    world = world_of(archive, chain.newest, removed, at=at, in_flight=job.in_flight * SECOND)
-    if not (chain.last or world.there or world.heads or world.named):
-        raise _never_written(archive)
-    link = plan_night(chain.newest, world, at=at, spooled_days=job.spooled_days)
-    findings = (*chain.findings, *forged_markers(storage), *link.findings)
-    shown = with_acknowledged(storage, findings, key)
-    link = replace(link, n=chain.last, mac=chain.newest.mac, findings=findings)
-    return PlannedNight(link, shown, [*forgotten], world.today)
 
 
 def _never_written(archive: OpenArchive) -> ReconcileError:

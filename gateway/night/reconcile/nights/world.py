@@ -13,8 +13,9 @@ from gateway.archive.threads import in_threads
 from gateway.night.archive.night_record import HeadSeen, Night
 from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.removed import NOTHING_REMOVED, Removed, removed
+from gateway.night.archive.seals.evidence import ReadEvidence
 from gateway.night.archive.seals.seal import End, Seal
-from gateway.night.archive.seals.store import ReadSeal, seal_days, sealed_journals
+from gateway.night.archive.seals.store import seal_days, sealed_journals
 from gateway.night.archive.verification.seal_evidence import reach
 from gateway.night.archive.verification.waiting import waiting_journals
 from gateway.night.archive.verification.writers import known_writers
@@ -115,11 +116,11 @@ def world_of(
         ],
         journals=[
             _new_journal(seal, kept, in_flight, places, _proven_from(seal, paths, read))
-            for seal in unjudged  # one that is unreadable or forged stays new, until it is mended
-            if (seal.keyed and key is None) or seal.has_valid_mac(key)
+            for seal, forged in unjudged
+            if not forged  # one that is unreadable or forged stays new, until it is mended
         ],
         numbers=by_key(((name.writer, name.start), name.number) for _, name in journals),
-        before={seal.writer: seal.previous for seal in firsts if seal.previous is not None},
+        before={seal.writer: seal.previous for seal, _ in firsts if seal.previous is not None},
         kept=kept,
         results=frozenset(map(str, results)),
         retired=frozenset(writers.retired),
@@ -159,7 +160,7 @@ def _places(listed: Iterable[tuple[date, JournalName]], previous: Night) -> dict
     return found
 
 
-def _proven_from(seal: Seal, paths: Mapping[str, Path], read: ReadSeal) -> int:
+def _proven_from(seal: Seal, paths: Mapping[str, Path], read: ReadEvidence) -> int:
     """Return from when on a journal proves its chain, in microseconds.
 
     That is its opening, or the end of its predecessor where nothing else told how that went on:
@@ -206,5 +207,7 @@ def _new_journal(
     return NewJournal(seal.writer, seal.start, seal.sequence, seal.mac, tuple(sorted(concerns)))
 
 
-def _seals(paths: Iterable[Path], read: ReadSeal) -> list[Seal]:
-    return [each.seal for each in in_threads(read, paths) if isinstance(each.seal, Seal)]
+def _seals(paths: Iterable[Path], read: ReadEvidence) -> list[tuple[Seal, bool]]:
+    """Return the seals of journals, each with whether it is forged."""
+    found = in_threads(read, paths)
+    return [(each.seal, each.forged) for each in found if isinstance(each.seal, Seal)]

@@ -71,7 +71,7 @@ class ResultFolder:
             make_folders(self.location.local / self.folder.parent)
         path = self.folder.with_name(f".{self.folder.name}.lock")
         conflict = "another gateway reconcile writes these results; wait for its end"
-        return exclusive_in(self.location, path, conflict)
+        return exclusive_in(self.location, self.storage, path, conflict)
 
     def clear(self) -> None:
         """Remove the results of an interrupted run."""
