@@ -125,7 +125,9 @@ class Gateway:
         identity = gateway_identity(self.configuration, self.lease.identity if self.lease else "")
         recovered = self._open_archive(identity)
         append: ArchiveAppend | None = self.archive.append if self.archive else None
-        later = partial(self.archive.append, awaited=False) if self.archive else None
+        later: ArchiveAppend | None = (
+            partial(self.archive.append, awaited=False) if self.archive else None
+        )
         if self._watch is not None:
             append = later = _watched(append, self._watch)
         keep = self.dead_letters.put if self.dead_letters else self._publish_only
