@@ -21,9 +21,9 @@ from pathlib import Path
 from benchmarks.columns import table
 
 PROGRAMS = (
-    "names", "table", "archive", "proofs", "relay", "stages", "memory", "through", "delivery",
-    "yami4", "jms", "jms_relay", "smf", "streams", "peers", "reconcile", "hour", "core_each",
-    "division",
+    "names", "table", "archive", "proofs", "relay", "stages", "batches", "memory", "through",
+    "delivery", "yami4", "jms", "jms_relay", "smf", "streams", "peers", "reconcile", "hour",
+    "core_each", "division",
 )  # fmt: skip
 PAGE = Path("build/benchmarks.md")
 MAX_LINES = 40  # of one benchmark on the page

@@ -49,11 +49,15 @@ class Batch:
 
     `identities` is for brokers that number messages without a header that carries the number: one
     identity per message, the same at each delivery; empty where headers carry it.
+
+    Without `awaited` no broker learns of the settlements, so they may come a little later, with
+    those of other batches: the rows of several are written at once.
     """
 
     messages: Sequence[Message]
     settle: Settle
     identities: Sequence[str] = ()
+    awaited: bool = True
 
 
 def address_of(endpoint: Source | Sink) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from gateway.endpoints.base import Batch, Settle, Settlements
@@ -46,7 +47,9 @@ class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
         answer: Callable[[list[ReceivedMessage[T]]], None] | None = None,
         answer_each: AnswerEach[T] | None = None,
     ) -> None:
-        super().__init__(capacity, Form(_measure, _mark, _batch), self._pass_on)
+        awaited = answer is not None or answer_each is not None
+        form = Form[ReceivedMessage[T]](_measure, _mark, partial(_batch, awaited=awaited))
+        super().__init__(capacity, form, self._pass_on)
         self._settling = answer_each
         self.unanswered: deque[ReceivedMessage[T]] = deque()
         self._answer = answer
@@ -79,10 +82,12 @@ class ReceiptQueue(ReceivedQueue[ReceivedMessage[T]]):
             self._answer([self.unanswered.popleft() for _ in range(count)])
 
 
-def _batch(received: Sequence[ReceivedMessage[T]], settle: Settle) -> Batch:
+def _batch(
+    received: Sequence[ReceivedMessage[T]], settle: Settle, *, awaited: bool = True
+) -> Batch:
     identities = [each.identity for each in received]
     messages = [each.message for each in received]
-    return Batch(messages, settle, identities if any(identities) else ())
+    return Batch(messages, settle, identities if any(identities) else (), awaited)
 
 
 def _measure(received: Sequence[ReceivedMessage[T]], *, opaque: bool = True) -> int:

@@ -281,6 +281,12 @@ def message_queue(
     capacity: int,
     confirm: Callable[[int], None] | None = None,
     on_retry: Callable[[], None] | None = None,
+    *,
+    awaited: bool = True,
 ) -> ReceivedQueue[Message]:
-    """Return a queue of messages that holds about `capacity` bytes."""
-    return ReceivedQueue(capacity, Form(messages_size, mark_redelivered, Batch), confirm, on_retry)
+    """Return a queue of messages that holds about `capacity` bytes.
+
+    Without `awaited` its broker does not learn of settlements.
+    """
+    form = Form(messages_size, mark_redelivered, partial(Batch, awaited=awaited))
+    return ReceivedQueue(capacity, form, confirm, on_retry)

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -124,11 +125,14 @@ class Gateway:
         identity = gateway_identity(self.configuration, self.lease.identity if self.lease else "")
         recovered = self._open_archive(identity)
         append: ArchiveAppend | None = self.archive.append if self.archive else None
+        later: ArchiveAppend | None = (
+            partial(self.archive.append, awaited=False) if self.archive else None
+        )
         if self._watch is not None:
-            append = _watched(append, self._watch)
+            append = later = _watched(append, self._watch)
         keep = self.dead_letters.put if self.dead_letters else self._publish_only
         keeps = self.dead_letters is not None
-        ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps)
+        ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps, later)
         running = self.configuration
         self._context = context = GatewayContext(
             identity,

@@ -230,6 +230,17 @@ def test_settled_messages_are_not_redelivered(system: System) -> None:
     assert left is None
 
 
+def test_a_batch_is_awaited_where_a_broker_keeps_what_is_not_settled(system: System) -> None:
+    source, sink = system.source("t"), system.sink()
+    with opened(source, sink):
+        assert send(sink, say(system, 1)) == [ACCEPTED]
+        batch = source.receive(PATIENCE)
+        assert batch is not None
+        batch.settle([ACCEPTED])
+
+    assert batch.awaited is system.keeps
+
+
 def test_the_broker_sets_no_copy_of_a_dead_letter_aside(system: System) -> None:
     """The gateway keeps it: where a broker kept it, too, somebody would send it twice."""
     if system.set_aside is None:

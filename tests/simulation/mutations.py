@@ -136,9 +136,9 @@ def _end_only(self: LaneState) -> Any:
 
 
 def _settle_first(real: Method) -> Method:
-    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None]) -> None:
+    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None], **how: bool) -> None:
         then()
-        real(self, rows, letters, lambda: None)
+        real(self, rows, letters, lambda: None, **how)
 
     return write
 

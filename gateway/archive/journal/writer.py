@@ -1,7 +1,8 @@
 """The archive writer: durable rows with group commit, and a callback for each append.
 
 One thread takes all queued rows, writes them once, makes them durable once and then calls the
-callbacks: the disk's latency is paid once for all rows that arrived meanwhile. With
+callbacks: the disk's latency is paid once for all rows that arrived meanwhile. Rows that nobody
+awaits wait for others for a short time, so that wake-ups and writes are paid once for many. With
 `sync: interval` a caller writes its rows itself when no row is queued before them: that costs less
 than a wake-up of the thread.
 """
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Cell, Rows, pack
@@ -25,6 +26,8 @@ from gateway.clock import Clock, now
 from gateway.errors import ArchiveError
 
 log = logging.getLogger(__name__)
+
+JOIN_SECONDS: Final = 0.02  # for which rows that nobody awaits wait for others
 
 DurableCallback: TypeAlias = Callable[[], None]
 _QueuedRecord: TypeAlias = tuple[bytes, int, DurableCallback]  # a record, and its rows
@@ -66,6 +69,7 @@ class ArchiveWriter:
         self._journal_lock = threading.Lock()
         self._queue: list[_QueuedRecord] = []
         self.queued_bytes = 0  # of rows that wait for the disk
+        self._due = 0.0  # monotonic seconds; when the queue is written
         self._closing = self._ended = False
         self._journal_ended = threading.Event()
         self._deadline = float("inf")
@@ -81,11 +85,14 @@ class ArchiveWriter:
         """The journals that are not converted yet."""
         return self._journal.backlog
 
-    def append(self, batches: Sequence[Rows], on_durable: DurableCallback) -> None:
+    def append(
+        self, batches: Sequence[Rows], on_durable: DurableCallback, *, awaited: bool = True
+    ) -> None:
         """Write the rows; all rows of one call become durable together, or none.
 
-        `on_durable` is called once, perhaps before this returns, and must be short. Blocks while
-        the queue is full, so that a slow disk slows the caller.
+        `on_durable` is called once, perhaps before this returns, and must be short. If it is not
+        `awaited`, it may come `JOIN_SECONDS` later. Blocks while the queue is full, so that a slow
+        disk slows the caller.
 
         Raises:
             ArchiveError: the writer is closed; no row was written.
@@ -97,12 +104,19 @@ class ArchiveWriter:
             on_durable()
             return
         with self._lock:
+            if not self._fits(record):
+                self._write_now()
             self._lock.wait_for(lambda: self._closing or self._ended or self._fits(record))
             if self._closing or self._ended:
                 raise ArchiveError(f"archive {self._root}: is closed; nothing was written")
+            is_first = not self._queue
             self._queue.append((record, rows, on_durable))
             self.queued_bytes += len(record)
-            self._lock.notify_all()
+            if awaited:
+                self._write_now()
+            elif is_first:
+                self._due = time.monotonic() + JOIN_SECONDS
+                self._lock.notify_all()
 
     def end(self, timeout: float) -> None:
         """Write the queued rows and end the journal, within `timeout` seconds; `close` follows."""
@@ -133,6 +147,10 @@ class ArchiveWriter:
                 seconds = self._options.close_seconds if timeout is None else timeout
                 self._deadline = time.monotonic() + seconds
             self._lock.notify_all()
+
+    def _write_now(self) -> None:
+        self._due = 0.0
+        self._lock.notify_all()
 
     def _fits(self, record: bytes) -> bool:
         return not self.queued_bytes or self.queued_bytes + len(record) <= self._options.queue_bytes
@@ -176,9 +194,18 @@ class ArchiveWriter:
                     # A failed roll stays due: after midnight, at once and again and again.
                     pause = self._options.retry_seconds
                     self._lock.wait(self._journal.next_maintenance() if worked else pause)
+                self._await_due()
                 if self._queue or self._closing:
                     batch, self._queue = self._queue, []
                     return batch
+
+    def _await_due(self) -> None:
+        """Wait, with the lock held, until the rows in the queue are to be written."""
+        while self._queue and not self._closing:
+            left = self._due - time.monotonic()
+            if left <= 0:
+                return
+            self._lock.wait(left)
 
     def _commit(self, batch: list[_QueuedRecord]) -> bool:
         """Make the rows durable, with retries; return False when the closing deadline passes."""

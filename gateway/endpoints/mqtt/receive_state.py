@@ -59,7 +59,9 @@ class ReceiveState(ConnectionOwner):
         self._repeats_retained = settings.version != "5" and self._persistent
         self._acks: deque[int] = deque()  # of the unconfirmed messages, oldest first
         self.leaves = False  # for another address: nothing more is read
-        self.queue = message_queue(settings.receive_window_bytes, self._confirm, self._wake)
+        self.queue = message_queue(
+            settings.receive_window_bytes, self._confirm, self._wake, awaited=settings.qos > 0
+        )
         self._pongs = self._last_ping = 0
 
     def packets_received(self, packets: DecodedPackets) -> None:

@@ -32,7 +32,7 @@ def open_source(
     if not subscriptions or find_address_fault(patterns):
         raise EndpointError(f"{settings.name}: no list of patterns: {quoted(patterns)}")
     continuity = Continuity(Retention.NOTHING)  # the broker stores no messages
-    queue = message_queue(settings.receive_window_bytes)
+    queue = message_queue(settings.receive_window_bytes, awaited=False)
 
     def make() -> Yami4Intake:
         queue.recover()

@@ -33,8 +33,9 @@ class InFlightBatch:
     """
 
     __slots__ = (
-        "__weakref__", "_callbacks", "_count", "_is_relayed", "_ledger", "_lock", "_on_settled",
-        "_references", "_settle_source", "_waits", "arrived", "part", "received", "received_at",
+        "__weakref__", "_awaited", "_callbacks", "_count", "_is_relayed", "_ledger", "_lock",
+        "_on_settled", "_references", "_settle_source", "_waits", "arrived", "part", "received",
+        "received_at",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +50,7 @@ class InFlightBatch:
         self.received = received
         self.received_at = received.origin.time  # it stays: another thread may settle the batch
         self._settle_source, self._count = batch.settle, len(batch.messages)
+        self._awaited = batch.awaited
         self._ledger = ledger
         self._on_settled = on_settled
         self._lock = threading.Lock()
@@ -94,7 +96,7 @@ class InFlightBatch:
             self._references -= 1
             is_last = self._is_relayed and not self._references
         if is_last and (received.rows or received.letters):
-            self._ledger.write(received.rows, received.letters, self._settle)
+            self._ledger.write(received.rows, received.letters, self._settle, awaited=self._awaited)
         elif is_last:
             self._settle()
 

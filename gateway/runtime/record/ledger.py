@@ -35,7 +35,8 @@ Counters: TypeAlias = Mapping[str, RouteCounters]
 class Ledger:
     """The counters, the archive and the dead letters of a gateway; the last two are optional.
 
-    With `keeps_letters` the dead letters are stored, and not only published.
+    With `keeps_letters` the dead letters are stored, and not only published. `archive_later` takes
+    the rows that no broker awaits; without it `archive` does.
     """
 
     counters: Counters
@@ -44,20 +45,27 @@ class Ledger:
     find_route: Callable[[str], Route | None] = lambda _: None  # by name, for its archive settings
     clock: Clock = now  # of the rows
     keeps_letters: bool = False
+    archive_later: ArchiveAppend | None = None
 
     def write(
-        self, rows: Sequence[Rows], letters: Sequence[DeadLetter], then: Callable[[], None]
+        self,
+        rows: Sequence[Rows],
+        letters: Sequence[DeadLetter],
+        then: Callable[[], None],
+        *,
+        awaited: bool = True,
     ) -> None:
         """Make letters and rows durable, in this order, then call `then` on some thread.
 
         If the spool or the archive is closed, `then` is not called: the batch stays unsettled and
         its source delivers it again.
         """
+        append = (None if awaited else self.archive_later) or self.archive
         try:
             if letters:
-                self.dead_letters(letters, lambda: self._write_rows(rows, then))
+                self.dead_letters(letters, lambda: _write_rows(append, rows, then))
             else:
-                self._write_rows(rows, then)
+                _write_rows(append, rows, then)
         except SpoolError as error:
             log.warning("a batch stays unsettled: %s", error)
 
@@ -142,14 +150,17 @@ class Ledger:
         }  # fmt: skip
         self.write([Rows(1, row)], [letter], then)
 
-    def _write_rows(self, rows: Sequence[Rows], then: Callable[[], None]) -> None:
-        if self.archive is None:
-            then()
-            return
-        try:
-            self.archive(rows, then)
-        except ArchiveError as error:  # closed: the source or the spool keeps the batch
-            log.warning("a batch stays unsettled: %s", error)
+
+def _write_rows(
+    append: ArchiveAppend | None, rows: Sequence[Rows], then: Callable[[], None]
+) -> None:
+    if append is None:
+        then()
+        return
+    try:
+        append(rows, then)
+    except ArchiveError as error:  # closed: the source or the spool keeps the batch
+        log.warning("a batch stays unsettled: %s", error)
 
 
 def _timed(rows: Rows, times: Sequence[int]) -> Rows:

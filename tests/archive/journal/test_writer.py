@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gateway.archive.journal import rolling
+from gateway.archive.journal import writer as writer_module
 from gateway.archive.journal.ends import Head
 from gateway.archive.journal.file import Journal
 from gateway.archive.journal.records import Rows
@@ -80,6 +82,18 @@ class SyncedJournal(Journal):
         self.synced.set()
 
 
+class CountingJournal(Journal):
+    """Adds the rows of each write to a list."""
+
+    def __init__(self, path: Path, head: Head, key: bytes | None, written: list[int]) -> None:
+        super().__init__(path, head, key)
+        self._written = written
+
+    def append(self, records: bytes, rows: int, *, sync: bool) -> None:
+        super().append(records, rows, sync=sync)
+        self._written.append(rows)
+
+
 def changes(log: pytest.LogCaptureFixture) -> list[str]:
     """The log levels of the failures and recoveries of a writer."""
     return [record.levelname for record in log.records if record.name.endswith("journal.writer")]
@@ -118,6 +132,65 @@ def test_every_callback_is_called_once_and_in_order(tmp_path: Path) -> None:
     writer.close()
 
     assert called == list(range(threads))
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that nobody awaits are joined for longer than any test."""
+    monkeypatch.setattr(writer_module, "JOIN_SECONDS", 10 * PATIENCE)
+
+
+@pytest.mark.usefixtures("patient")
+def test_rows_that_nobody_awaits_are_written_with_those_that_somebody_awaits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    monkeypatch.setattr(rolling, "Journal", partial(CountingJournal, written=written))
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
+    called: list[int] = []
+    for number in range(3):
+        writer.append([received([number])], partial(called.append, number), awaited=False)
+    assert (called, written) == ([], [])
+
+    put(writer, received([3]))
+
+    assert (called, written) == ([0, 1, 2], [4])
+    writer.close()
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_close_writes_rows_that_nobody_awaits(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
+    called: list[int] = []
+    writer.append([received([1])], partial(called.append, 1), awaited=False)
+
+    writer.close()
+
+    assert called == [1]
+    assert names(tmp_path) == ["a/b1"]
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_full_queue_of_rows_that_nobody_awaits_is_written(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, replace(QUICK, queue_bytes=100))
+    called: list[int] = []
+    for number in range(3):  # each is larger than the queue
+        rows = [received([number] * 10)]
+        writer.append(rows, partial(called.append, number), awaited=False)
+
+    assert called[:1] == [0]
+    writer.close()
+    assert called == [0, 1, 2]
+
+
+def test_rows_that_nobody_awaits_are_durable_soon(tmp_path: Path) -> None:
+    writer = ArchiveWriter(tmp_path, "edge", START, QUICK)
+    durable = threading.Event()
+
+    writer.append([received([1])], durable.set, awaited=False)
+
+    assert durable.wait(PATIENCE)
+    writer.close()
 
 
 def test_a_closed_writer_refuses_rows(tmp_path: Path) -> None:

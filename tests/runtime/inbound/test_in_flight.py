@@ -12,7 +12,7 @@ from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.routing.route import WhenFull
-from gateway.routing.router import Delivery
+from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.ledger import Ledger
@@ -68,3 +68,18 @@ def test_a_failing_callback_does_not_block_the_others() -> None:
         first.relayed((), 0)
 
     assert settled == ["second"]
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+def test_rows_that_no_broker_awaits_may_come_later(*, awaited: bool) -> None:
+    message = Message("a", b"1")
+    batch = Batch([message], lambda _: None, awaited=awaited)
+    ways: list[str] = []
+    ledger = Ledger(
+        {}, lambda *_: ways.append("now"), archive_later=lambda *_: ways.append("later")
+    )
+    in_flight = InFlightBatch(batch, received_batch([message]), ledger)
+
+    in_flight.relayed([([0], [RouteMatch(None, ())])], 0)
+
+    assert ways == ["now" if awaited else "later"]
