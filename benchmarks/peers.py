@@ -1,4 +1,6 @@
-"""Measures the gateway and what a user would pick instead, in one table for MQTT, NATS, RabbitMQ.
+"""Measures the gateway and what a user would pick instead, in one table.
+
+The systems are MQTT, NATS, RabbitMQ and Kafka.
 
     python -m benchmarks.peers [--messages N] [--systems NAME ...] [--relays NAME ...]
 
@@ -40,6 +42,7 @@ from benchmarks.through import CONFIRMED, TOPICS, opened
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
@@ -60,6 +63,7 @@ RELAYS: Final = {
     "mqtt": ("mosquitto's bridge", "Node-RED", "paho", "mq-bridge", "gateway"),
     "nats": ("nats-py", "mq-bridge", "gateway"),
     "rabbitmq": ("shovel", "mq-bridge", "gateway"),
+    "kafka": ("confluent-kafka", "mq-bridge", "gateway"),
 }
 WITHIN_BROKER: Final = {"mosquitto's bridge", "shovel"}
 
@@ -124,7 +128,7 @@ def measure(system: str, relay: str, number: int) -> dict[str, Any]:
             stack.callback(process.kill)
         source = stack.enter_context(opened(make_source(ends.far, [arrived], instance="bench")))
         sink = stack.enter_context(opened(make_sink(_plain(ends.near), instance="bench")))
-        load = Load(sink, source, "src/" if system == "mqtt" else "src.")
+        load = Load(sink, source, "src/" if system == "mqtt" else f"src{ends.mark}")
         load.wait_for_relay()
         load.run(number)  # warm
         before = process.seconds if process else 0.0
@@ -342,6 +346,12 @@ def _mq_bridge_route(ends: Ends) -> dict[str, object]:
         return {
             "input": {"nats": {"url": near.url, "stream": near.stream, "subject": "src.>"}},
             "output": {"nats": {"url": far.url, "stream": far.stream, "subject": "dst.all"}},
+        }
+    if isinstance(near, KafkaSettings):
+        url = near.bootstrap_servers[0]
+        return {
+            "input": {"kafka": {"url": url, "topic": "src", "group_id": "relay"}},
+            "output": {"kafka": {"url": url, "topic": "dst"}},
         }
     assert isinstance(near, RabbitmqSettings)
     assert isinstance(far, RabbitmqSettings)

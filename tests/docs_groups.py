@@ -129,6 +129,8 @@ EMS = Story(
 )
 STORIES = (README, SOLACE, EMS)
 
+TYPED_PAGES = ("docs/kafka.md",)  # tests/tutorials types their sessions, beside docs/tutorials
+
 COMMANDS = printed_commands()
 
 
@@ -139,7 +141,8 @@ def group_of(command: Command) -> str:
     stories = {(each.page, each.section) for each in STORIES}
     if (command.page, command.section) in stories and command.output is None:
         return "story"
-    if command.page.startswith("docs/tutorials/") and command.output is not None:
+    is_typed = command.page.startswith("docs/tutorials/") or command.page in TYPED_PAGES
+    if is_typed and command.output is not None:
         return "tutorial"  # tests/tutorials types them, each in its story
     if command.text.startswith(SUBMITTED):
         return "submitted"

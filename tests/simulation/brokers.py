@@ -7,11 +7,12 @@ with a latency, and a fault may strike while they do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from unicodedata import category
+from zlib import crc32
 
 from gateway.dialects.base import Dialect, read_pattern, read_tags
 from gateway.dialects.registry import find_dialect
@@ -81,7 +82,11 @@ class Broker:
         self.losing_acks = False
         self.stream: list[Entry] = []  # of a system that keeps what was acknowledged
         self.handed: dict[str, set[int]] = {}  # numbers that a client of Kafka handed out
-        self.commits: dict[str, tuple[int, str]] = {}  # of clients: next number, claim
+        # of clients in partitions: next offset, claim
+        self.commits: dict[tuple[str, int], tuple[int, str]] = {}
+        self.log_begins = [0] * semantics.partitions
+        self.log_ends = [0] * semantics.partitions
+        self.borrowed: dict[int, float] = {}  # partitions that another member has, and its share
         self.purged: set[int] = set()  # numbers
         self.unordered: set[Payload] = set()  # refused for room, while later ones were accepted
         self.deleted: set[str] = set()  # clients whose consumer was deleted
@@ -142,7 +147,7 @@ class Broker:
     def repeat(self, share: Callable[[], float]) -> None:
         """Deliver some messages in flight twice, marked; at QoS 2 no broker does."""
         for session in self.sessions.values():
-            exactly = session.exactly_once or self.semantics.commits
+            exactly = session.exactly_once or self.semantics.partitions
             if session.connection is not None and not exactly:
                 again = [replace(e, redelivered=True) for e in session.in_flight.values()
                          if share() < 0.5]  # fmt: skip
@@ -181,6 +186,44 @@ class Broker:
         """Forget the commits, as an administrator does while no source is there."""
         self.cut("the group was deleted")
         self.commits.clear()
+
+    def retain(self, share: float) -> None:
+        """Remove the oldest messages of the log, read or not."""
+        self.cut("a log has another begin")
+        count = round(share * len(self.stream))
+        removed, self.stream = self.stream[:count], self.stream[count:]
+        for entry in removed:
+            self.log_begins[entry.partition] = entry.offset + 1
+            for client in {client for client, _ in self.commits}:
+                if entry.offset >= self.commits.get((client, entry.partition), (0, ""))[0]:
+                    self.on_lost(client, entry)
+
+    def lend(self, partition: int, share: float) -> None:
+        """Give a partition of each group to another member, which reads a share of what waits."""
+        self.cut("the group divided its partitions again")
+        self.borrowed[partition] = share
+
+    def give_back(self) -> None:
+        """Take the partitions from the other members, which have committed half of what they read.
+
+        A member commits before it reads.
+        """
+        if not self.borrowed:
+            return
+        self.cut("the group divided its partitions again")
+        for partition, share in self.borrowed.items():
+            for client in {client for client, _ in self.commits}:
+                begin, _ = self.commits.get((client, partition), (self.log_begins[partition], ""))
+                waiting = [each for each in self.stream
+                           if each.partition == partition and each.offset >= begin]  # fmt: skip
+                read = waiting[: round(share * len(waiting))]
+                taken = read[: len(read) // 2]
+                self.handed.setdefault(client, set()).update(each.number for each in read)
+                for entry in taken:
+                    self.on_lost(client, entry)
+                end = taken[-1].offset + 1 if taken else begin
+                self.commits[client, partition] = end, "another"
+        self.borrowed.clear()
 
     def purge(self) -> None:
         """Remove from the stream what a source has not got yet."""
@@ -228,13 +271,16 @@ class Broker:
         kept: bool,
         window: int,
         exactly_once: bool = False,
-        first: int = 0,
+        begins: Mapping[int, int] | None = None,
     ) -> Retention:
+        """Give a client its messages; `begins` has its partitions, and the first offset of each."""
         client = connection.client
         found = [read_pattern(text, self.dialect) for text in patterns]
         flat = [pattern for each in found for pattern in each]
 
         def selects(address: str) -> bool:
+            if begins is not None and self.partition_of(address) not in begins:
+                return False
             names = read_tags(address, self.dialect)
             return any(matches(pattern, levels) for pattern in flat for levels in names)
 
@@ -246,8 +292,10 @@ class Broker:
             )
             if not is_tap(client):
                 again = client in self.deleted  # the product's source marks them
+                first = begins or {}
                 old = [each for each in self.stream
-                       if each.number >= first and selects(each.message.address)]  # fmt: skip
+                       if selects(each.message.address)
+                       and each.offset >= first.get(each.partition, 0)]  # fmt: skip
                 session.pending.extend(replace(each, redelivered=again) for each in old)
         session.selects = selects
         session.requeue()
@@ -277,6 +325,10 @@ class Broker:
             source_id=f"{self.name}-{self._numbers}",
         )  # fmt: skip
         entry = Entry(self._numbers, replace(message, headers=headers), self.run.now)
+        if self.semantics.partitions:
+            entry.partition = self.partition_of(message.address)
+            entry.offset = self.log_ends[entry.partition]
+            self.log_ends[entry.partition] += 1
         if self.semantics.keeps:
             self.stream.append(entry)
         for session in list(self.sessions.values()):
@@ -284,6 +336,9 @@ class Broker:
                 session.pending.append(replace(entry))
                 self.push(session)
         self.on_accepted(client, message)
+
+    def partition_of(self, address: str) -> int:
+        return crc32(address.encode()) % self.semantics.partitions
 
     def push(self, session: Session) -> None:
         """Send as many pending messages as the window allows."""
@@ -299,7 +354,7 @@ class Broker:
             connection.up.close()
             self.forget(connection)
             return
-        if kind in {"ack", "pubrec", "pubcomp"}:
+        if kind in {"ack", "commit", "pubrec", "pubcomp"}:
             self._acknowledged(connection, kind, content)
             return
         if kind == "mqtt":
@@ -333,25 +388,27 @@ class Broker:
         self.log("poison", f"{self.name}: breaks on a message")
         connection.lose("a poison message")
 
-    def _acknowledged(self, connection: Connection, kind: str, content: Sequence[int]) -> None:
+    def _acknowledged(self, connection: Connection, kind: str, content: Any) -> None:  # noqa: ANN401  # by its kind
+        """Take numbers of messages or packets, or commits, from the client of a session."""
         session = self.sessions.get(connection.client)
         if session is None or session.connection is not connection:
             return
         self.log.coverage[kind] += 1
         match kind:
+            case "commit" if self.losing_acks:
+                pass
+            case "commit":
+                self.commits.update(content)
             case "pubrec":
                 session.release(content)
                 connection.down.put(("pubrel", list(content)))
             case "pubcomp":
                 session.complete(content)
-            case _ if self.losing_acks and not self.semantics.commits:
+            case _ if self.losing_acks and not self.semantics.partitions:
                 session.unheard.update(content)
             case _:
                 for number in content:
                     session.in_flight.pop(number, None)
-                if self.semantics.commits and not self.losing_acks:
-                    _, claim = self.commits[connection.client]
-                    self.commits[connection.client] = content[-1] + 1, claim
         self.push(session)
 
     def _received_bytes(self, connection: Connection, data: bytes) -> None:

@@ -1,9 +1,10 @@
-"""A simulated source of Kafka: the servers keep a log and the group's commit, and mark nothing.
+"""A simulated source of Kafka: the servers keep logs and the group's commits, and mark nothing.
 
-open        the source asks for the ends of the log and the commit, and the product finds the
-            place (`endpoints.kafka.positions`); it commits that with its claim
-read        what lies behind the place; the position in the memory says what is marked
-settled     in order, so the last settled offset is the commit; a lost one is covered by the next
+open        the source asks for the ends of its logs and for the commits, and the product finds the
+            places (`endpoints.kafka.positions`); it commits those with its claim
+read        what lies behind the places; the positions in the memory say what is marked
+settled     in order, so the last settled offsets are the commits; a lost one is covered by the next
+borrowed    another member of the group has a partition for a time, reads there, and commits
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _CLUSTER: Final = "cluster"
 
 
 class KafkaSource(SimulatedSource):
-    """A member of a group of its own, over a log of one partition. Mutable: open or closed.
+    """A member of a group, over the partitions of a topic. Mutable: open or closed.
 
     `remembers`: its memory outlives its process.
     """
@@ -45,31 +46,42 @@ class KafkaSource(SimulatedSource):
         super().__init__(broker, settings, subscriptions, flavour, client)
         self.memory = SourceMemory()
         self._remembers = remembers
-        self._place: PartitionPlace | None = None
+        self._places: dict[int, PartitionPlace] = {}
 
     def _subscribe(self, connection: Connection) -> Retention:
         broker = self._broker
-        committed, claim = broker.commits.get(self.client, (-1, ""))
-        low, high = broker.first_number, broker.last_number + 1
-        state = PartitionState("a", 0, low, high, low, broker.name, committed, claim)
-        [place] = find_places([state], _CLUSTER, self.memory, self.continuity)
-        self._place = place
-        broker.commits[self.client] = place.first, claim_of(self.memory)
+        limits = zip(broker.log_begins, broker.log_ends, strict=True)
+        states = [
+            PartitionState(
+                "a", at, low, high, low, broker.name,
+                *broker.commits.get((self.client, at), (-1, "")),
+            )
+            for at, (low, high) in enumerate(limits)
+            if at not in broker.borrowed
+        ]  # fmt: skip
+        places = find_places(states, _CLUSTER, self.memory, self.continuity)
+        self._places = {each.number: each for each in places}
+        claim = claim_of(self.memory)
+        broker.commits.update({(self.client, e.number): (e.first, claim) for e in places})
         broker.sessions.pop(self.client, None)
         broker.subscribe(
-            connection, self._patterns, kept=True, window=self._flavour.window, first=place.first
-        )
-        return Retention.NEW if place.skips else Retention.KEPT
+            connection, self._patterns, kept=True, window=self._flavour.window,
+            begins={each.number: each.first for each in places},
+        )  # fmt: skip
+        return Retention.NEW if any(each.skips for each in places) else Retention.KEPT
 
     def _confirm(self, connection: Connection, unconfirmed: deque[Entry], count: int) -> None:
-        last = unconfirmed[count - 1].number
+        settled = [unconfirmed[at] for at in range(count)]
         super()._confirm(connection, unconfirmed, count)
-        assert self._place is not None
-        self._place.position.settle(last)
+        claim, commits = claim_of(self.memory), dict[tuple[str, int], tuple[int, str]]()
+        for each in settled:
+            if (place := self._places.get(each.partition)) is not None:  # not at another member
+                place.position.settle(each.offset)
+                commits[self.client, each.partition] = place.position.settled + 1, claim
+        connection.up.put(("commit", 0, commits))
 
     def _message(self, entry: Entry) -> Message:
-        assert self._place is not None
-        entry.redelivered = self._place.position.received(entry.number)
+        entry.redelivered = self._places[entry.partition].position.received(entry.offset)
         handed = self._broker.handed.setdefault(self.client, set())
         if entry.number in handed and self._remembers and not entry.redelivered:
             self._broker.on_repeated(self.client, entry)

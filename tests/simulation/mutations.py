@@ -23,7 +23,7 @@ from gateway.endpoints import sent_messages
 from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.kafka import positions
-from gateway.endpoints.kafka.positions import PartitionPlace
+from gateway.endpoints.kafka.positions import PartitionPlace, PartitionState
 from gateway.endpoints.mqtt import publish_encoder, publish_state
 from gateway.endpoints.mqtt.publish_state import PublishState
 from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
@@ -398,6 +398,17 @@ def _behind_what_was_seen(real: Method) -> Method:
     return find_place
 
 
+def _as_own_commit(real: Method) -> Method:
+    def find_place(state: PartitionState, cluster: str, claim: str, *rest: Any) -> Any:
+        return real(state._replace(claim=claim), cluster, claim, *rest)
+
+    return find_place
+
+
+def _one_further(real: Method) -> Method:
+    return lambda self, number: real(self, number + 1)
+
+
 MUTATIONS: Final = (
     Mutation("a batch waits for all its answers", InFlightBatch, "relayed", _await_none),
     Mutation("rows are durable before the source is settled", Ledger, "write", _settle_first),
@@ -506,6 +517,12 @@ MUTATIONS: Final = (
              _instead(lambda _self, _number: None), kafka_plan),
     Mutation("a source of Kafka begins behind what is settled", positions, "_find_place",
              _behind_what_was_seen, kafka_plan),
+    Mutation("a commit of another member marks what waits", positions, "_find_place",
+             _as_own_commit, kafka_plan),
+    Mutation("a commit ends with the last settled message", Position, "settle", _one_further,
+             kafka_plan),
+    Mutation("each partition has a position of its own", positions, "_fact",
+             _instead(lambda topic, _number: f"partition {topic} 0"), kafka_plan),
     Mutation("echoes of the last run are recovered", recovery_from_journals, "saved_echoes",
              _instead(lambda _root, _gateway: [])),
     Mutation("only a message that equals its digest has a path", path_check, "read_paths",

@@ -18,17 +18,18 @@ class Semantics:
 
     `knows`: seconds in which a repeated message is known by its id, and kept once. `keeps`: its
     stream keeps what was acknowledged, so a consumer that is made again begins at the first
-    message. `counts`: its messages have numbers without holes. `commits`: the source has the place
-    in the stream, and the broker its last commit; it marks nothing. `sticky`: behind a refusal for
-    want of room, the rest of the connection is also refused. `deaf`: while it is blocked, it reads
-    nothing from publishers, and they know that. `ends`: a message that its user may not send ends
-    the session; the client refuses it by the text of the end, and sends again what has no answer.
+    message. `counts`: its messages have numbers without holes. `partitions`: the parts of its
+    log; a source has the place in each, and the broker its last commit, which marks nothing.
+    `sticky`: behind a refusal for want of room, the rest of the connection is also refused.
+    `deaf`: while it is blocked, it reads nothing from publishers, and they know that. `ends`: a
+    message that its user may not send ends the session; the client refuses it by the text of the
+    end, and sends again what has no answer.
     """
 
     knows: float = 0.0
     keeps: bool = False
     counts: bool = False
-    commits: bool = False
+    partitions: int = 0
     sticky: bool = True
     deaf: bool = False
     ends: bool = False
@@ -37,7 +38,7 @@ class Semantics:
 PLAIN: Final = Semantics()
 SEMANTICS: Final[Mapping[str, Semantics]] = {
     "nats": Semantics(knows=3.0, keeps=True, counts=True, sticky=False),
-    "kafka": Semantics(keeps=True, commits=True),
+    "kafka": Semantics(keeps=True, partitions=3),
     "rabbitmq": Semantics(sticky=False, deaf=True),
     "amqp": Semantics(sticky=False, deaf=True, ends=True),  # of RabbitMQ 4
 }

@@ -21,7 +21,10 @@ def is_tap(client: str) -> bool:
 
 @dataclass(slots=True)
 class Entry:
-    """A message in a session; `number` counts the arrivals of its broker."""
+    """A message in a session.
+
+    `number` counts the arrivals of its broker, and `offset` those of its partition.
+    """
 
     number: int
     message: Message
@@ -29,6 +32,8 @@ class Entry:
     redelivered: bool = False
     packet_id: int = 0  # of QoS 2, once it was sent
     received: bool = False  # by its source, at QoS 2
+    partition: int = 0
+    offset: int = 0
 
     @property
     def content(self) -> tuple[str, object]:

@@ -18,7 +18,7 @@ FAULTS: Final = {  # kind -> weight
 }  # fmt: skip
 OWN_FAULTS: Final = {  # only of each system
     "nats": {"lose-acks": 3, "delete-consumer": 3, "purge": 3},
-    "kafka": {"lose-acks": 3, "delete-group": 3},
+    "kafka": {"lose-acks": 3, "delete-group": 3, "retain": 2, "other-member": 3},
     "rabbitmq": {"unbind": 3, "lose-sessions": 2, "block": 2},
 }  # fmt: skip
 GATEWAY_FAULTS: Final = {"kill": 4, "power": 1, "stop": 2, "reload-sink": 1, "reload-source": 1}

@@ -73,6 +73,12 @@ def _delete_consumer(world: World, fault: Fault, broker: Broker) -> None:
     broker.delete_consumers()
 
 
+def _lend(world: World, fault: Fault, broker: Broker) -> None:
+    random = world.scheduler.random
+    broker.lend(random.randrange(broker.semantics.partitions), random.random())
+    world.later(fault, broker.give_back)
+
+
 def _slow(world: World, fault: Fault, broker: Broker) -> None:
     broker.latency = lambda: world.scheduler.random.random() * SLOW
     world.later(fault, partial(setattr, broker, "latency", world.latency))
@@ -157,6 +163,8 @@ _AT_BROKER: Final[Mapping[str, AtBroker]] = {
     "repeat": lambda world, _fault, broker: broker.repeat(world.scheduler.random.random),
     "delete-consumer": _delete_consumer,
     "delete-group": lambda _world, _fault, broker: broker.delete_groups(),
+    "retain": lambda world, _fault, broker: broker.retain(world.scheduler.random.random()),
+    "other-member": _lend,
     "purge": lambda _world, _fault, broker: broker.purge(),
     "lose-acks": lambda _world, fault, broker: broker.lose_acks(fault.seconds),
     "unbind": _set("unbound", value=True, healed=False),

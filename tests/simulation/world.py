@@ -262,6 +262,7 @@ class World:
             broker.only_accepts = broker.blocked = broker.retrying = broker.unbound = False
             broker.refusing, broker.failing = None, 0
             broker.latency = self.latency
+            broker.give_back()
         self.processes.shared.cut_off.clear()
         for each in self.gateways.values():
             if each.process is not None:
@@ -330,6 +331,8 @@ class World:
 
     def _is_drained(self) -> bool:
         if self._has_unsettled() or self.applications.busy:
+            return False
+        if any(each.borrowed for each in self.brokers.values()):
             return False
         active = [each for each in self.gateways.values() if each.gateway is not None]
         if not active or (len(active) < len(self.gateways) and not self.plan.is_pair):

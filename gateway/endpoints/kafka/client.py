@@ -174,6 +174,7 @@ def consumer_options(
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",
+        "check.crcs": True,
         "session.timeout.ms": int(settings.session_timeout * _MS),
         "heartbeat.interval.ms": max(100, int(settings.session_timeout * _MS / 5)),
         "fetch.message.max.bytes": min(window, 1_048_576),
