@@ -413,8 +413,8 @@ def test_a_lost_session_of_a_tap_had_the_messages_since_the_last_one(recording: 
 def test_the_log_calls_no_absence_a_gap(
     recording: Recording, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its broker kept the messages. How long no process ran is told by the night, and only there:
-    the last sign of the source is seconds older than the last row."""
+    """The broker kept the messages. Only the night tells how long no process ran: the last sign of
+    the source is seconds older than the last row."""
     caplog.set_level("INFO")
     recording.connect(Retention.KEPT)
     recording.start(Retention.KEPT)  # after a kill
