@@ -212,10 +212,11 @@ def _check_dead_letters(files: FileReader, context: RouteContext) -> None:
     settings, place = files.sections["dead_letters"]
     copied = settings.endpoint is not None and "archive" in files.sections  # may be on its way
     if not files.has_spool and not copied:
-        hint = (
-            "add a section `spool` with a `path`, or an `endpoint` that receives copies of them and"
-            " an `archive` that keeps their rows"
-        )
+        hint = "an `endpoint` that receives copies of them and an `archive` that keeps their rows"
+        if "standby" in files.sections:  # whose instances have no disk in common
+            hint = f"a pair has no spool: add {hint}"
+        else:
+            hint = f"add a section `spool` with a `path`, or {hint}"
         place.report("no-spool", "dead letters are kept in the folder of the spool", hint)
     if settings.endpoint is None:
         return

@@ -38,6 +38,11 @@ def divided(levels: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]
     return levels[:at], levels[at : at + 1], levels[at + 1 :]
 
 
+def has_empty_key(name: str) -> bool:
+    """Return whether a name in two parts has a key without text, which is no null key."""
+    return name.partition(BOUNDARY)[1:] == (BOUNDARY, "")
+
+
 @dataclass(frozen=True, slots=True)
 class PartsCodec:
     """The spelling of both parts; `one_level` is the codec of a key of one level."""

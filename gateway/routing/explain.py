@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from gateway.dialects.advice import LimitUsage, limit_usage
 from gateway.dialects.base import parse_subject
+from gateway.dialects.parts import has_empty_key
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import Message
 from gateway.model.subject import Subject
@@ -39,6 +40,7 @@ class TargetResult:
     reason: str = ""
     used: tuple[LimitUsage, ...] = ()
     back: tuple[OnwardName, ...] = ()
+    empty_key: bool = False  # the name ends with the boundary of topic and key
     thin: str = ""  # the rule by which the target does not get every message
 
 
@@ -116,7 +118,10 @@ def _target_result(
     onward = [route for route in routes if route.endpoint == target.endpoint]
     back = tuple(each for route in onward for each in _onward_names(name, route))
     thin = "" if target.thin is None else str(target.thin)
-    return TargetResult(target.endpoint, target.system, name, used=used, back=back, thin=thin)
+    empty = target.renderer.dialect.key is not None and has_empty_key(name)
+    return TargetResult(
+        target.endpoint, target.system, name, used=used, back=back, empty_key=empty, thin=thin
+    )
 
 
 def _onward_names(name: str, route: Route) -> Iterator[OnwardName]:

@@ -12,7 +12,7 @@ from gateway.check.guarantee import effective_mode
 from gateway.config.load import Configuration
 from gateway.endpoints.base import CountsBacklog, Sink, Source, address_of
 from gateway.lease.holder import LeaseHolder
-from gateway.routing.route import Route
+from gateway.routing.route import Route, Target
 from gateway.runtime.delivery.backlog import SpoolBacklog
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.lane import Lane
@@ -62,6 +62,7 @@ class RouteStatus:
     heartbeat_age: float | None  # None without a heartbeat
     lag: float = 0.0  # seconds for which the oldest spooled message of the route has waited
     has_reverse: bool = False  # another route carries the messages of its targets back
+    target_names: tuple[str, ...] = ()  # label and templates of each target
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +225,13 @@ def _route_status(route: Route, running: Gateway, configuration: Configuration) 
         heartbeat_age=heartbeat.age if heartbeat else None,
         lag=_lag(route, running),
         has_reverse=bool(route.inverse),
+        target_names=tuple(map(_named, route.targets)),
     )
+
+
+def _named(target: Target) -> str:
+    """Return the label of a target with its templates: with a key, where its names have one."""
+    return " ".join([target.label, *(each.text for each in target.templates)])
 
 
 def _lag(route: Route, running: Gateway) -> float:

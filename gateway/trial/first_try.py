@@ -20,6 +20,7 @@ from gateway.check.examine import load_examined
 from gateway.config.build_endpoint import Endpoint
 from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
+from gateway.dialects.parts import has_empty_key
 from gateway.endpoints.memory import MemoryBroker, drop_brokers, find_broker
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ConfigErrors, GatewayError
@@ -195,8 +196,11 @@ class Trial:
     def _arrived(self, endpoint: str, messages: Sequence[Message]) -> None:
         with self._lock:
             self._arrivals += 1
+            has_key = self._configuration.endpoints[endpoint].dialect.key is not None
             for message in messages:
-                self._show(f"  -> {endpoint} {message.address} {_text(message)}".rstrip())
+                empty = has_key and has_empty_key(message.address)
+                name = message.address + (" (an empty key)" if empty else "")
+                self._show(f"  -> {endpoint} {name} {_text(message)}".rstrip())
 
     def _recorded(self, rows: Sequence[Rows]) -> None:
         """Show what has no copy: dead letters, and what a route leaves out."""

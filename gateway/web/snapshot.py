@@ -125,6 +125,7 @@ def _route(parts: list[RouteStatus], moment: Moment) -> Json:
         "name": first.name,
         "sources": [part.source for part in parts],
         "targets": list(dict.fromkeys(label for part in parts for label in part.targets)),
+        "target_names": list(dict.fromkeys(each for part in parts for each in part.target_names)),
         "guarantee": weakest([part.guarantee for part in parts]),
         **{name: getattr(first.totals, name) for name in COUNTS},
         "latency_sum": round(first.totals.latency_sum, 6),

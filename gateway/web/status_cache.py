@@ -95,7 +95,12 @@ class StatusCache:
         status = redacted(take_status(self._running), self.redact)
         hide = configuration.hidden.hide
         routes = (
-            replace(each, source=hide(each.source, ("routes", each.name))) for each in status.routes
+            replace(
+                each,
+                source=hide(each.source, ("routes", each.name)),
+                target_names=tuple(hide(one, ("routes", each.name)) for one in each.target_names),
+            )
+            for each in status.routes
         )
         endpoints = (
             replace(each, address=hide(each.address, ("endpoints", each.name)))

@@ -42,7 +42,10 @@ def route(name: str = "telemetry", **facts: object) -> RouteStatus:
         latencies=[9, *[0] * len(LATENCY_BUCKETS)],
     )
     pattern = "plant line/{line}/{rest...}"
-    plain = RouteStatus(name, pattern, ("office",), "at_least_once", totals, heartbeat_age=None)
+    names = ("office hall/{line}/{rest...}",)
+    plain = RouteStatus(
+        name, pattern, ("office",), "at_least_once", totals, heartbeat_age=None, target_names=names
+    )
     return changed(plain, **facts)
 
 

@@ -24,6 +24,7 @@ def test_a_route_with_several_sources_is_one_entry() -> None:
 
     assert only["sources"] == ["plant line/{line}/{rest...}", "other x/#"]
     assert only["targets"] == ["office", "office:2"]
+    assert only["target_names"] == ["office hall/{line}/{rest...}"]
     assert only["guarantee"] == "at_most_once"
     assert only["received"] == 10
 

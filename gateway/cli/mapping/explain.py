@@ -159,7 +159,8 @@ def _made_lines(made: TargetResult) -> Iterator[str]:
     if made.rule:
         yield f"  -> {made.target} ({made.system}) refused, rule {made.rule}: {made.reason}"
         return
-    yield f"  -> {made.target} ({made.system}) {made.name}"
+    note = " (an empty key)" if made.empty_key else ""
+    yield f"  -> {made.target} ({made.system}) {made.name}{note}"
     if made.used:
         yield "     uses " + ", ".join(f"{u.actual} of {u.maximum} {u.unit}" for u in made.used)
     if made.thin:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,8 +17,8 @@ from typing import Any, TextIO
 from gateway.cli.parsers import CONFIG, CommandParser, add_command
 from gateway.clock import moment
 from gateway.config.load import load, load_sections
-from gateway.config.process import SpoolSettings
-from gateway.errors import GatewayError, SpoolError
+from gateway.config.process import ArchiveSettings, DeadLetterSettings, SpoolSettings
+from gateway.errors import ConfigErrors, GatewayError, SpoolError
 from gateway.model.dead_letter_rule import advice_of
 from gateway.model.outcome import Outcome, Settlement
 from gateway.night.replay.resend_dead_letters import RECOVERED, Resend, ResendAttempt
@@ -153,11 +154,33 @@ def _open(args: argparse.Namespace) -> sqlite3.Connection:
     """Open the dead letters; of the configuration only the section `spool` is read."""
     spool: SpoolSettings | None = load_sections(args.config, "spool").get("spool")
     if spool is None:
-        raise SpoolError(
-            f"{args.config}: has no section `spool`, so dead letters are only in the archive;"
-            " add a section `spool` with a `path`"
-        )
+        raise SpoolError(f"{args.config}: has no section `spool`{_elsewhere(args.config)}")
     return connect(Path(spool.path))
+
+
+def _elsewhere(path: Path) -> str:
+    """Return where the dead letters of a gateway without a spool are, and what keeps the next."""
+    found: dict[str, Any] = {}
+    for name in ("archive", "dead_letters", "standby"):
+        with suppress(ConfigErrors):  # a section with findings tells nothing
+            found |= load_sections(path, name)
+    archive: ArchiveSettings | None = found.get("archive")
+    letters: DeadLetterSettings | None = found.get("dead_letters")
+    if archive is None:
+        text = " and no section `archive`: no dead letter is kept"
+    else:
+        place = shlex.quote(archive.path)
+        text = (
+            f": their rows are in the archive: gateway archive show {place} --name NAME;"
+            f" gateway replay {place} sends those with a payload (`archive_payload`) again"
+        )
+    if letters is not None and letters.endpoint:
+        return f"{text}; copies of them went to the endpoint {letters.endpoint!r}"
+    if "standby" in found:
+        return f"{text}; `dead_letters` with an `endpoint` sends copies of the next ones"
+    if archive is None:
+        return f"{text}; add a section `spool` with a `path`"
+    return f"{text}; a section `spool` with a `path` keeps the next ones whole"
 
 
 def _letters(database: sqlite3.Connection, args: argparse.Namespace) -> Iterator[DeadLetter]:

@@ -273,16 +273,22 @@ class GapRecorder:
     def _report(self, rule: GapRule, outage: Outage, end: int) -> None:
         if self._tap and not self._known:
             return  # the first connection of a new tap
-        level = logging.INFO if self._tap or rule is GapRule.AWAY else logging.WARNING
         begin, until, seconds = _text(outage.begin), _text(end), (end - outage.begin) / 1e6
-        length = f"{seconds:.1f} s"
-        if outage.reason == DID_NOT_RUN:  # it begins at the last sign on disk, before the end
+        what, length = "tap" if self._tap else "source", f"{seconds:.1f} s"
+        place, unseen = {"endpoint": self._endpoint}, outage.reason == DID_NOT_RUN
+        if rule is GapRule.AWAY:  # the night tells how long no process ran
+            away = "while the gateway did not run" if unseen else f"for {length}"
+            reason = "" if unseen else f": from {begin} to {until}: {outage.reason}"
+            text = "%s was away %s, and its broker kept the messages%s"
+            log.info(text, what, away, reason, extra=place)
+            return
+        if unseen:  # it begins at the last sign on disk, before the end
             length = f"at most {length}"
-        if rule is not GapRule.AWAY:
-            self.last_gap = f"last gap: {length} until {until}, {rule.value}"
+        self.last_gap = f"last gap: {length} until {until}, {rule.value}"
+        level = logging.INFO if self._tap else logging.WARNING
         log.log(
-            level, "%s gap of %s, %s: from %s to %s: %s", "tap" if self._tap else "source",
-            length, rule.value, begin, until, outage.reason, extra={"endpoint": self._endpoint},
+            level, "%s gap of %s, %s: from %s to %s: %s",
+            what, length, rule.value, begin, until, outage.reason, extra=place,
         )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ const refusals = new Table("refusals", [
 ]);
 
 function connectionMark(end) { return { connected: "good", connecting: "warn" }[end.connection] || "bad"; }
-function namesOf(route) { return `${route.sources.join(", ")} → ${route.targets.join(", ")}`; }
+function namesOf(route) { return `${route.sources.join(", ")} → ${route.target_names.join(", ")}`; }
 function pending(end) {
   const { messages, bytes, share, age: oldest } = end.spool;
   const memory = end.backlog ? `${amount(end.backlog)} at the broker` : end.held ? `${size(end.held)} in memory` : "";

@@ -125,3 +125,23 @@ tests:
 
     assert main(["test", str(file)]) == 1
     assert "unexpected: old o/4 b'{}'\n" in capsys.readouterr().out
+
+
+def test_an_empty_key_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It stands for nothing that a reader could see, and is no null key."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text("""\
+endpoints:
+  plant: {kind: memory, dialect: mqtt}
+  lake: {kind: memory, dialect: kafka}
+routes:
+  keyed:
+    from: {endpoint: plant, pattern: "line/{line}/{rest...}"}
+    to: {endpoint: lake, topic: "line", key: "{rest...}"}
+""")
+    lines = []
+    for name in ("line/7", "line/7/a"):
+        assert main(["explain", name, str(file)]) == 0
+        lines += [each for each in capsys.readouterr().out.splitlines() if "->" in each]
+
+    assert lines == ["  -> lake (kafka) line: (an empty key)", "  -> lake (kafka) line:a"]

@@ -108,3 +108,75 @@ def test_a_list_says_for_each_rule_what_to_do(
 
     assert main(["dead-letters", "replay", "gateway.yaml"]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == advice
+
+
+ARCHIVED = "archive: {path: /srv/rows}\n"
+COPIED = "dead_letters: {endpoint: plant, name: dead}\n"
+PAIR = "standby: {lease: {kind: file, path: /srv/lease}}\n"
+
+
+@pytest.mark.parametrize(
+    ("sections", "parts", "absent"),
+    [
+        pytest.param(
+            "",
+            ["and no section `archive`: no dead letter is kept", "add a section `spool`"],
+            ["dead_letters"],
+            id="nothing-keeps-them",
+        ),
+        pytest.param(
+            ARCHIVED,
+            [
+                "their rows are in the archive: gateway archive show /srv/rows --name NAME",
+                "gateway replay /srv/rows sends those with a payload (`archive_payload`) again",
+                "a section `spool` with a `path` keeps the next ones whole",
+            ],
+            [],
+            id="the-archive-has-rows",
+        ),
+        pytest.param(
+            ARCHIVED + COPIED, ["copies of them went to the endpoint 'plant'"], [], id="copies"
+        ),
+        pytest.param(
+            ARCHIVED + PAIR,
+            ["`dead_letters` with an `endpoint` sends copies of the next ones"],
+            ["section `spool` with"],
+            id="a-pair-has-no-spool",
+        ),
+        pytest.param(
+            ARCHIVED + "web: {prot: 1}\n" + "dead_letters: {prot: 1}\n",
+            ["gateway archive show /srv/rows"],
+            [],
+            id="broken-sections",
+        ),
+    ],
+)
+def test_without_a_spool_the_advice_leads_to_the_dead_letters(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    sections: str,
+    parts: list[str],
+    absent: list[str],
+) -> None:
+    """A pair was told to add the spool that `gateway check` refuses there."""
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG.replace("spool: {path: spool}\n", sections))
+
+    assert main(["dead-letters", "list", str(file)]) != 0
+    shown = capsys.readouterr().err
+    assert [each for each in parts if each not in shown] == []
+    assert [each for each in absent if each in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [("", "add a section `spool` with a `path`, or an"), (PAIR, "a pair has no spool: add an `")],
+)
+def test_dead_letters_of_a_pair_get_no_advice_that_check_refuses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, hint: str
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(CONFIG.replace("spool: {path: spool}\n", f"dead_letters: {{bytes: 9}}\n{more}"))
+
+    assert main(["check", str(file)]) == 1
+    assert hint in capsys.readouterr().out

@@ -83,6 +83,10 @@ def write_archive(root: Path) -> None:
         root,
         received([9], received=NOON, name="a/b7", hash=digest("7")),
         received([10], leg="gap", outcome="gap", rule="away"),
+        received([13], leg="gap", outcome="gap", rule="disconnected", begin=NOON - 9),
+        received(
+            [14], leg="gap", outcome="gap", rule="disconnected", begin=NOON - 9, route="audit"
+        ),
         received([11], leg="cut", outcome="cut", rule="loop"),
         delivered([12], received=NOON, leg="spooled", outcome="spooled"),
         start=NOON,
@@ -111,5 +115,7 @@ def test_every_query_of_the_page_gives_equal_rows_in_both_engines(
         found = rows_of(spark.sql(query).toArrow())
         assert found == rows_of(engine.sql(query).to_arrow_table()), title
         assert found, title
+        if title.startswith("Source gaps"):
+            assert [row[4] for row in found] == ["disconnected"]
         if query != text:
             assert [row[1:4] for row in sorted(found, key=lambda row: str(row[0]))] == PATH

@@ -410,10 +410,11 @@ def test_a_lost_session_of_a_tap_had_the_messages_since_the_last_one(recording: 
     assert ("session-lost", 65) in recording.rules
 
 
-def test_the_log_says_that_a_gap_without_a_run_begins_before_it(
+def test_the_log_calls_no_absence_a_gap(
     recording: Recording, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The time in which no process ran, which the night tells, is shorter."""
+    """The broker kept the messages. Only the night tells how long no process ran: the last sign of
+    the source is seconds older than the last row."""
     caplog.set_level("INFO")
     recording.connect(Retention.KEPT)
     recording.start(Retention.KEPT)  # after a kill
@@ -421,11 +422,24 @@ def test_the_log_says_that_a_gap_without_a_run_begins_before_it(
     recording.lose(LOST, after=10)
     recording.connect(Retention.KEPT, after=10)
 
-    found = [each.getMessage() for each in caplog.records if "source gap of" in each.getMessage()]
-    assert [each.partition(", away")[0] for each in found] == [
-        "source gap of at most 30.0 s",
-        "source gap of 10.0 s",
+    texts = [each.getMessage() for each in caplog.records]
+    found = [each.partition(": from")[0] for each in texts if "away" in each]
+    assert found == [
+        "source was away while the gateway did not run, and its broker kept the messages",
+        "source was away for 10.0 s, and its broker kept the messages",
     ]
+    assert "gap" not in "".join(texts)
+
+
+def test_the_log_says_that_a_gap_without_a_run_begins_before_it(
+    recording: Recording, caplog: pytest.LogCaptureFixture
+) -> None:
+    recording.connect(Retention.NOTHING)
+    recording.start(Retention.NOTHING)  # after a kill
+    recording.connect(Retention.NOTHING, after=30)
+
+    (found,) = (each.getMessage() for each in caplog.records)
+    assert found.startswith("source gap of at most 30.0 s, not-running: from ")
 
 
 def test_a_gap_has_no_column_of_a_message(recording: Recording) -> None:

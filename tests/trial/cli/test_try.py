@@ -156,3 +156,22 @@ def test_a_night_ends_the_trial(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verdict: clean" in done.stdout
     assert [*tmp_path.iterdir()] == [config]
+
+
+def test_an_empty_key_is_shown_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text("""\
+endpoints:
+  plant: {kind: mqtt, host: nowhere.invalid}
+  lake: {kind: kafka, servers: ["nowhere.invalid"]}
+routes:
+  keyed:
+    from: {endpoint: plant, pattern: "line/{line}/{rest...}"}
+    to: {endpoint: lake, topic: "line.{line}", key: "{rest...}"}
+""")
+    shown = typed("line/7 21.5\nline/7/a 21.5\n", monkeypatch, capsys, str(config))
+
+    arrows = [each for each in shown if "->" in each]
+    assert arrows == ["  -> lake line.7: (an empty key) 21.5", "  -> lake line.7:a 21.5"]

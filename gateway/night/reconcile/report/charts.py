@@ -194,8 +194,12 @@ def with_bands(chart: Chart, bands: Sequence[TimelineBar]) -> Chart:
         back = f"H{right:.1f}V{frame.floor}z" if right - left >= _MIN_BAND else ""
         css = f"band {each.css}"
         paths[css] = paths.get(css, "") + f"M{left:.1f} {frame.floor}V4{back}"
-    outages = counted(sum(each.outages for each in bands), "source gap")
-    alternative = f"{chart.alternative}; {outages}"
+    numbers = {
+        noun: sum(each.outages for each in bands if each.css == css)
+        for css, noun in (("bad", "source gap"), ("calm", "absence"))
+    }
+    words = ", ".join(counted(number, noun) for noun, number in numbers.items() if number)
+    alternative = f"{chart.alternative}; {words}"
     return replace(chart, alternative=alternative, paths={**paths, **chart.paths})
 
 

@@ -96,6 +96,11 @@ class Report:
         return sum(each.counted for each in outages(self.gaps))
 
     @property
+    def absences(self) -> int:
+        """The listed intervals that no verdict counts: nothing was lost by them."""
+        return len(outages(self.gaps)) - self.source_gaps
+
+    @property
     def words(self) -> list[str]:
         """The cuts and alterations that a publisher could have made, as texts."""
         found = {

@@ -38,6 +38,7 @@ def content_of(report: Report) -> dict[str, Any]:
         "date": report.day or "",
         "totals": report.sums,
         "source_gaps": report.source_gaps,
+        "absences": report.absences,
         "seconds": {name: round(seconds, 3) for name, seconds in report.timings.items()},
     }
 

@@ -137,6 +137,8 @@ def _counts(report: Report) -> Iterator[str]:
         if report.cuts:
             yield from (f"{name} {report.cut(name)}" for name in reversed(CUT_CLASSES))
         yield f"source gaps {report.source_gaps}"
+        if report.absences:
+            yield f"absences {report.absences}"
         yield f"{last} {report.total(last)}"
 
 
@@ -198,7 +200,7 @@ def _print_cuts(rows: Rows, console: Console) -> None:
 
 
 def _gap_line(outage: ReportedOutage, day: date) -> str:
-    word = "source gap" if outage.counted else "source away"
+    word = "source gap" if outage.counted else "absence"
     lost = "" if outage.lost is None else f", {counted(outage.lost, 'message')} lost"
     reason = shortened(outage.reason) or rule_of(outage.rule).meaning
     interval = f"{clock(outage.begin, day)} to {clock(outage.end, day)}"

@@ -29,7 +29,13 @@ def test_the_rows_of_one_outage_are_counted_once() -> None:
     ]  # fmt: skip
     assert "Ask the publishers" in first.advice
     assert all(each.advice.startswith("Nothing") for each in others)
-    assert gappy().source_gaps == 1
+    assert (gappy().source_gaps, gappy().absences) == (1, 2)
+
+
+def test_the_page_says_what_is_counted() -> None:
+    text = page(gappy())
+    assert "The verdict counts 1 source gap. It does not count 2 absences:" in text
+    assert "It does not count" not in page(replace(clean(), gaps=[gap("disconnected", 3, 60)]))
 
 
 def test_an_outage_of_another_gateway_or_time_is_another_gap() -> None:
@@ -88,7 +94,9 @@ def test_every_outage_is_in_the_charts_and_in_their_number() -> None:
         ("bad", 0, 63 * 60, 60), ("bad", 14 * 3_600, 4 * 3_600, 1), ("calm", 20 * 3_600, 240, 1),
     ]  # fmt: skip
     charts = figures({}, "all routes", LARGE, found, complete=True)
-    assert {each.alternative.rpartition("; ")[2] for each in charts} == {"62 source gaps"}
+    assert {each.alternative.rpartition("; ")[2] for each in charts} == {
+        "61 source gaps, 1 absence"
+    }
 
 
 def test_the_size_of_a_chart_is_bounded() -> None:

@@ -19,6 +19,7 @@ from tests.night.reconcile.summaries import (
     clean,
     counted,
     eventful,
+    gap,
     gappy,
     hidden,
     huge,
@@ -71,7 +72,7 @@ def test_the_counts_are_one_to_a_line_wherever_they_are_printed(width: int | Non
         "received 34800", "delivered 34787", "recovered 5", "in flight 2", "refused 0",
         "dead-lettered 0", "delivered late 0", "out of order 0", "duplicated 0",
         "redelivered by sources 0", "sent again by the gateway 0", "unexpected 0", "altered 0",
-        "lost in target 2", "source gaps 3", "missing 4",
+        "lost in target 2", "source gaps 3", "absences 2", "missing 4",
     ]  # fmt: skip
     assert lines[start - 3].startswith("verdict: not clean: 1 of 2 dates")
     assert lines[start - 2] == "reconciled again: 2026-03-13, 5 in flight -> 0, clean"
@@ -85,9 +86,8 @@ def test_gaps_are_lines_with_their_interval_and_rule() -> None:
         "source gap: plant, 06:12:00 to 06:13:17: the broker kept no session; 77 s [session-lost]"
         in lines
     )
-    assert [line.split(":")[0] for line in lines if line.startswith("source ")] == (
-        ["source gap"] * 3 + ["source away"] * 2
-    ) + [f"source gaps {eventful().source_gaps}"]
+    listed = [line.split(":")[0] for line in lines if line.startswith(("source gap:", "absence:"))]
+    assert listed == ["source gap"] * 3 + ["absence"] * 2
     assert any("13:30:00 to 14:00:00, 1,204 messages lost" in line for line in lines)
 
 
@@ -198,3 +198,12 @@ def test_a_dead_letter_has_what_to_do() -> None:
         "    a reload removed it", "    to do: configure the target again",
     ]  # fmt: skip
     assert "    to do: remove the cause, then send it again" in lines
+
+
+def test_an_absence_is_counted_and_is_no_source_gap() -> None:
+    rows = [gap("away", 6, 1), gap("away", 7, 1), gap("not-running", 9, 1, kept=True)]
+
+    lines = printed(replace(clean(), gaps=rows))
+
+    assert lines[-3:] == ["source gaps 0", "absences 3", "missing 0"]
+    assert not any(line.startswith("absences") for line in printed(clean()))
