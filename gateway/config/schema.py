@@ -154,7 +154,7 @@ class SourceSettings:
     pattern: str = setting(
         "subscription in the dialect of the endpoint; {name} and {name...} are captures",
         "",
-        instead="topic",
+        instead=("topic",),
     )
     topic: str | None = optional(
         "in place of `pattern`, where a name has a topic and a key: a subscription to topics,"
