@@ -169,6 +169,11 @@ class FileReader:
         return location.error("unknown-section", f"unknown section{shown}", hint)
 
     @property
+    def route_names(self) -> set[str]:
+        """The names of all routes, with those that have findings."""
+        return {str(at[1]) for at in self._places if at[0] == "routes" and len(at) > 1}
+
+    @property
     def has_spool(self) -> bool:
         """Whether there is a section `spool`, also one with findings."""
         return ("spool",) in self._places
