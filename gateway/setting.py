@@ -62,7 +62,7 @@ class SettingFacts(TypedDict, total=False):
     secret: bool  # a file must hold a reference, and the value stays out of `repr` and findings
     path: PathKind  # relative to the folder of the file that contains it
     unit: SettingUnit  # of a number, which a file may write with another one: 64MiB, 1.5s
-    instead: str  # the key of which one can stand in place of this one; one of both is needed
+    instead: tuple[str, ...]  # keys that can stand in place of this one; one of all is needed
     shorthand: str  # the key of the mapping that a text in place of the mapping sets
 
 

@@ -306,7 +306,8 @@ def thinned_fields(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each target that holds some names of one source name, and not others."""
     for route in configuration.routes:
         for target in route.targets:
-            if target.thin is not None and target.thin.seconds and target.name_fields:
+            made = target.name_fields or route.names_of
+            if target.thin is not None and target.thin.seconds and made:
                 reason = (
                     f"route {route.name!r}: names at {target.endpoint!r} are made of fields, so a"
                     " message that waits for its interval arrives after newer ones of another"

@@ -9,7 +9,7 @@ from gateway.config.load import Configuration
 from gateway.config.schema import ExpectedCopy, GivenMessage
 from gateway.errors import TranslationError
 from gateway.model.message import NO_HEADERS, Headers, Message
-from gateway.routing.carried_headers import map_reply, with_source_name
+from gateway.routing.carried_headers import map_reply, with_carried_name
 from gateway.routing.header_draft import MICROS_PER_SECOND
 from gateway.routing.route import Route, Target
 from gateway.routing.router import Delivery, Router
@@ -95,8 +95,8 @@ def _copy(
     except TranslationError as error:
         return ResultCopy(endpoint, None, error.rule, str(error), target)
     headers, lost = map_reply(headers, target, router.dialect, carries)
-    if delivery.source_name:
-        headers = with_source_name(headers, delivery)
+    if delivery.carried_name is not None:
+        headers = with_carried_name(headers, delivery)
     headers = replace(headers, **{name: getattr(NO_HEADERS, name) for name in lost})
     made = Message(delivery.address, payload, headers)
     return ResultCopy(endpoint, made, target=target, lost=lost)

@@ -13,6 +13,7 @@ from gateway.config.name_parts import (
     written_pattern,
     written_templates,
 )
+from gateway.config.names_of import check_both, check_heartbeat, find_writer, places_of
 from gateway.config.place import Place
 from gateway.config.schema import RouteSettings, SourceSettings, TagSettings
 from gateway.dialects.base import Dialect, parse_subject
@@ -33,11 +34,12 @@ def build_routes(
     """Return one route for each source of `settings`, and the reverse route; report findings."""
     before = len(place.reader.findings)
     built = [
-        _build_route(name, settings, number, context, place)
+        route
         for number in range(len(settings.sources))
+        for route in _build_source(name, settings, number, context, place)
     ]
-    routes = [_with_access(route, context) for route in built if route is not None]
-    if settings.direction == "both":
+    routes = [_with_access(route, context) for route in built]
+    if not check_both(settings, place) and settings.direction == "both":
         if not _is_reversible(settings, place["direction"]):
             return routes
         if len(place.reader.findings) == before and routes and routes[0].targets:
@@ -59,19 +61,25 @@ def _with_access(route: Route, context: RouteContext) -> Route:
     return replace(route, targets=targets, access=source.source_access(route))
 
 
-def _build_route(
+def _build_source(
     name: str, settings: RouteSettings, number: int, context: RouteContext, place: Place
-) -> Route | None:
+) -> list[Route]:
+    """Return the route of a source; one over the names of another may have several patterns."""
     source, here = settings.sources[number], place["from"][number]
     endpoint = context.find(source.endpoint, here["endpoint"])
     if endpoint is None:
         _check_targets(settings, source, "unknown", context, place["to"])
-        return None
+        return []
     dialect = endpoint.dialect
     if settings.retained == "forward" and "retained" in endpoint.settings.carries:
         check_retained_fields(settings.targets, place["to"])
-    pattern = None
-    if check_parts(source, dialect, here):
+    pattern: SourcePattern | None = None
+    writer: Route | None = None
+    if source.names_of is not None:
+        writer = find_writer(source, endpoint, context, here)
+        pattern = None if writer is None else writer.source
+        check_heartbeat(settings.heartbeat, place)
+    elif check_parts(source, dialect, here):
         where = here[name_place(source, "pattern")]
         pattern = parse_pattern_at(written_pattern(source), dialect, where)
     excludes = parse_patterns(source.exclude, dialect, here["exclude"])
@@ -83,10 +91,10 @@ def _build_route(
         selector = here["selector"].parse(parse_selector, source.selector)
     if pattern is None or not tags_are_legal:  # the templates may use their captures
         _check_targets(settings, source, dialect.name, context, place["to"])
-        return None
+        return []
     facts = SourceFacts(pattern, tags, {"@system": dialect.name, "@endpoint": source.endpoint})
     heartbeat = ""
-    if settings.heartbeat is not None and number == 0:
+    if settings.heartbeat is not None and number == 0 and writer is None:
         heartbeat = settings.heartbeat
         _check_heartbeat(heartbeat, pattern, dialect, place["heartbeat"])
     route = Route(
@@ -109,7 +117,9 @@ def _build_route(
         archive_redact=settings.archive_redact,
     )
     check_heartbeat_fields(route, place)
-    return route
+    if writer is None:
+        return [route]
+    return [replace(route, source=e, names_of=writer) for e in places_of(writer, dialect)]
 
 
 def _check_targets(

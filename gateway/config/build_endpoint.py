@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xxhash import xxh3_64_hexdigest
 
@@ -58,7 +58,8 @@ class Endpoint:
 
     def source_access(self, route: Route) -> BrokerAccess:
         """Return the access of the source of `route`, which is at this endpoint."""
-        filtered = bool(route.selector or self.settings.selector) or not route.take_retained
+        filtered = bool(route.selector or self.settings.selector or route.names_of)
+        filtered |= not route.take_retained
         group = route.source.share or self.settings.group(route.source.subscription)
         return replace(self.access(), group=group, filtered=filtered)
 
@@ -68,7 +69,9 @@ class RouteContext:
     """Valid endpoints of a configuration, and facts shared by all routes.
 
     `endpoint_names` includes endpoints with findings: a route that names one of them is not
-    reported. The names are incomplete when a file or the section `endpoints` could not be read.
+    reported. `route_names` are those of all routes, also with findings; `built` has the routes that
+    are built, so that others can take their names. The names are incomplete when a file or the
+    section `endpoints` could not be read.
     """
 
     endpoints: Mapping[str, Endpoint]
@@ -76,6 +79,8 @@ class RouteContext:
     dictionary: ShortNamesInMemory
     when_full: WhenFull = WhenFull.SLOW
     names_complete: bool = True
+    route_names: Collection[str] = ()
+    built: dict[str, Sequence[Route]] = field(default_factory=dict)
 
     def find(self, name: str, place: Place) -> Endpoint | None:
         """Return the endpoint, or None when it has findings; report an unknown name."""

@@ -184,6 +184,11 @@ class FileReader:
         return (section, name) not in self._unsound
 
     @property
+    def route_names(self) -> set[str]:
+        """The names of all routes, with those that have findings."""
+        return {str(at[1]) for at in self._places if at[0] == "routes" and len(at) > 1}
+
+    @property
     def has_spool(self) -> bool:
         """Whether there is a section `spool`, also one with findings."""
         return ("spool",) in self._places

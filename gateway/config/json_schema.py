@@ -89,8 +89,8 @@ def _of(kind: type) -> Schema:
     if needed := [word for word, field in fields.items() if is_required(field)]:
         schema["required"] = needed
     for word, field in fields.items():
-        if other := field.metadata.get("instead"):
-            schema["anyOf"] = [{"required": [word]}, {"required": [other]}]
+        if others := field.metadata.get("instead"):
+            schema["anyOf"] = [{"required": [each]} for each in (word, *others)]
     return schema
 
 

@@ -14,6 +14,7 @@ from gateway.config.build_endpoint import Endpoint, RouteContext
 from gateway.config.file_reader import FileReader
 from gateway.config.hidden_values import HiddenValues
 from gateway.config.named_files import WrittenPath
+from gateway.config.names_of import RULE, check_short_names
 from gateway.config.nodes import KeyPath, SourceLocation
 from gateway.config.schema import MappingTest
 from gateway.config.state_check import check_states
@@ -155,12 +156,14 @@ def _finish(path: Path, files: FileReader) -> tuple[Configuration, list[ConfigEr
     spool = sections.get("spool")
     when_full = WhenFull(spool.when_full if spool else "slow")
     context = RouteContext(
-        files.endpoints, files.endpoint_names, dictionary, when_full, files.names_complete
+        files.endpoints,
+        files.endpoint_names,
+        dictionary,
+        when_full,
+        files.names_complete,
+        files.route_names,
     )
-    routes: list[Route] = []
-    for name, (settings, place) in files.routes.items():
-        with files.noting_soundness(place):
-            routes += build_routes(name, settings, context, place)
+    routes = _build_all(files, context)
     files.check_earlier_names()
     if "dead_letters" in files.sections:
         _check_dead_letters(files, context)
@@ -205,6 +208,29 @@ def _is_sound(route: Route, endpoints: Mapping[str, Endpoint], files: FileReader
         files.is_sound("routes", route.name.removesuffix(REVERSE_SUFFIX))
         and used <= endpoints.keys()
     )
+
+
+def _build_all(files: FileReader, context: RouteContext) -> list[Route]:
+    """Build the routes, each behind those whose names it takes; return them in file order."""
+    left, made = dict(files.routes), dict[str, list[Route]]()
+    while left:
+        ready = [
+            name
+            for name, (settings, _) in left.items()
+            if left.keys().isdisjoint(each.names_of for each in settings.sources)
+        ]
+        for name in ready or [*left]:
+            settings, place = left.pop(name)
+            with files.noting_soundness(place):
+                if not ready:
+                    reason = "routes take the names of each other in a circle"
+                    place["from"].report(RULE, reason, "let one of them take a `pattern`")
+                made[name] = build_routes(name, settings, context, place)
+            if files.is_sound("routes", name):
+                context.built[name] = made[name]
+    routes = [each for name in files.routes for each in made[name]]
+    check_short_names(routes, {name: place for name, (_, place) in files.routes.items()})
+    return routes
 
 
 def _check_dead_letters(files: FileReader, context: RouteContext) -> None:

@@ -14,7 +14,7 @@ _BRACES = re.compile(r"\{[^{}]*\}")
 
 
 def written_pattern(source: SourceSettings) -> str:
-    """Return the pattern of a source as one text, whatever its dialect."""
+    """Return the pattern of a source as one text, whatever its dialect; "" for `names_of`."""
     return source.pattern if source.topic is None else _joined(source)
 
 

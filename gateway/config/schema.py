@@ -154,7 +154,7 @@ class SourceSettings:
     pattern: str = setting(
         "subscription in the dialect of the endpoint; {name} and {name...} are captures",
         "",
-        instead="topic",
+        instead=("topic", "names_of"),
     )
     topic: str | None = optional(
         "in place of `pattern`, where a name has a topic and a key: a subscription to topics,"
@@ -162,6 +162,10 @@ class SourceSettings:
     )
     key: str | None = optional(
         "pattern of the keys, with captures, beside `topic`; it takes no message without a key"
+    )
+    names_of: str | None = optional(
+        "in place of `pattern`, where copies carry the name at their source: the route whose copies"
+        " at this endpoint it takes, under their own names and with the captures of that route"
     )
     exclude: tuple[str, ...] = setting("patterns of names that this route does not take", ())
     selector: str | None = optional(

@@ -202,7 +202,8 @@ class ConfigReader:
     ) -> Any:
         failed = any(value is _INVALID for value in values.values())
         for word, field in known.items():
-            if not values.keys() & {field.name, field.metadata.get("instead")} and is_needed(field):
+            either = {field.name, *field.metadata.get("instead", ())}
+            if not values.keys() & either and is_needed(field):
                 self.report(at, "missing-field", f"missing field {word!r}", field.metadata["doc"])
                 failed = True
             elif field.name not in values and (path := default_path(field)) is not None:

@@ -17,6 +17,7 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.model.overlap_index import OverlapIndex
 from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
 from gateway.proofs.finding import RouteFinding, Severity
+from gateway.proofs.flows.carried_names import carried_names
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.flows.target_expressions import extract_flows
 from gateway.proofs.rules.allowed import restrict_to_allowed
@@ -72,11 +73,11 @@ Meeting: TypeAlias = tuple[
 
 def prove_fleet(routes: Sequence[Route], fleet: Fleet) -> list[RouteFinding]:
     """Return the findings about routes of different gateways, or about brokers that others join."""
-    _, every = extract_flows(
-        unrecorded(routes), {name: each.broker for name, each in fleet.items()}
-    )
+    brokers = {name: each.broker for name, each in fleet.items()}
+    _, every = extract_flows(unrecorded(routes), brokers)
     with search_budget():
         flows = [part for flow in every for part in _allowed_parts(flow)]
+    flows += [each.names for each in carried_names(flows, routes, brokers)]
     with search_budget():
         found = list(_prove_doubles(flows, fleet))
     if flows:

@@ -8,6 +8,7 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import budget
 from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
 from gateway.proofs.finding import RouteFinding
+from gateway.proofs.flows.carried_names import carried_names, returned
 from gateway.proofs.flows.flow import Flow, RouteSource
 from gateway.proofs.flows.target_expressions import extract_flows, whole_target_flow
 from gateway.proofs.rules.allowed import restrict_to_allowed
@@ -16,6 +17,7 @@ from gateway.proofs.rules.first_level import prove_first_level
 from gateway.proofs.rules.injective import prove_injective
 from gateway.proofs.rules.inverse import prove_inverse
 from gateway.proofs.rules.limits import prove_limits
+from gateway.proofs.rules.named_twice import prove_named_twice
 from gateway.proofs.rules.overlap import prove_overlaps
 from gateway.proofs.rules.reach import prove_reachable, prove_sendable, unused_captures
 from gateway.proofs.rules.refused import prove_not_refused
@@ -48,7 +50,7 @@ def prove(
     Raises:
         KeyError: an endpoint is not in `brokers`.
     """
-    routes = unrecorded(routes)
+    routes = [*returned(unrecorded(routes))]
     sources, flows = extract_flows(routes, brokers)
     found = [*prove_shares(sources)]
     with search_budget():
@@ -56,10 +58,12 @@ def prove(
     with search_budget(budget.PER_QUESTION_LARGE):
         reachable = [flow for flow in flows if flow.source not in dead]
         live = _sendable_flows(reachable, found, only_errors=only_errors)
+    carried = carried_names(live, routes, brokers)
     with search_budget():
         found += prove_overlaps(live, only_errors=only_errors)
+        found += prove_named_twice(live, carried)
     with search_budget():
-        found += prove_cycles(live)
+        found += prove_cycles([*live, *(each.names for each in carried)])
     with search_budget():
         found += _prove_inverses(routes)
     return _sort_findings(found, routes)

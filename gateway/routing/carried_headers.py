@@ -44,6 +44,9 @@ def map_reply(
     return headers, tuple(lost)
 
 
-def with_source_name(headers: Headers, delivery: Delivery) -> Headers:
-    """Return the headers of a copy with the name at its source, which its target carries."""
-    return headers.with_properties({**headers.properties, SOURCE_NAME: delivery.source_name})
+def with_carried_name(headers: Headers, delivery: Delivery) -> Headers:
+    """Return the headers of a copy with the name at its source, or without one that ends here."""
+    properties = {**headers.properties, SOURCE_NAME: delivery.carried_name}
+    if not delivery.carried_name:
+        del properties[SOURCE_NAME]
+    return headers.with_properties(properties)

@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gateway.dialects.advice import LimitUsage, limit_usage
-from gateway.dialects.base import parse_subject
 from gateway.dialects.parts import has_empty_key
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import Message
-from gateway.model.subject import Subject
-from gateway.routing.message_fields import FieldValues, read_fields
+from gateway.routing.message_fields import SOURCE_FIELD, FieldValues, read_fields
+from gateway.routing.proven_names import taken_as
 from gateway.routing.route import Route, Target
 from gateway.routing.source_pattern import named
-from gateway.routing.template_functions import Levels
+from gateway.routing.tags import TagSelection
 
 MessageAt: TypeAlias = Callable[[Route], Message]  # as it arrives at the source of a route
 
@@ -86,37 +85,35 @@ def explain(
 def _route_result(
     name: str, route: Route, routes: Sequence[Route], message: Message | None
 ) -> RouteResult:
-    result = RouteResult(route.name, route.endpoint, route.source.text)
+    result = RouteResult(route.name, route.endpoint, route.source_text)
+    values = read_fields(route.fields, message) if message else {}
     try:
-        levels = parse_subject(name, route.dialect).levels
+        taken = taken_as(route, name, values)
     except (SubjectError, TranslationError) as error:
         return replace(result, why_not=f"{route.dialect.name} has no such name: {error}")
-    if why_not := route.why_not(levels):
-        return replace(result, why_not=why_not)
-    captures = route.source.capture(levels)
-    joined = route.dialect.separator.join
-    shown = tuple((word, joined(taken)) for word, taken in named(captures).items())
-    values = read_fields(route.fields, message) if message else {}
-    made = tuple(
-        _target_result(levels, captures, target, routes, values) for target in route.targets
-    )
+    if isinstance(taken, str):
+        return replace(result, why_not=taken)
+    joined = route.over_names.dialect.separator.join
+    shown = tuple((word, joined(levels)) for word, levels in named(taken.captures).items())
+    made = tuple(_target_result(taken, target, routes, values) for target in route.targets)
     return replace(result, captures=shown, made=made)
 
 
 def _target_result(
-    levels: Levels,
-    captures: dict[str, Levels],
+    taken: TagSelection,
     target: Target,
     routes: Sequence[Route],
     values: FieldValues,
 ) -> TargetResult:
     try:
-        name = target.name_for(Subject(levels), captures | target.field_captures(values))
+        captures = {**taken.captures, **target.field_captures(values)}
+        name = target.name_for(taken.tag.subject, captures)
     except TranslationError as error:
         return TargetResult(target.endpoint, target.system, rule=error.rule, reason=str(error))
     used = tuple(limit_usage(name, target.renderer.dialect))
     onward = [route for route in routes if route.endpoint == target.endpoint]
-    back = tuple(each for route in onward for each in _onward_names(name, route))
+    carried = {SOURCE_FIELD: taken.tag.text} if target.carries_name else {}
+    back = tuple(each for route in onward for each in _onward_names(name, route, carried))
     thin = "" if target.thin is None else str(target.thin)
     empty = target.renderer.dialect.key is not None and has_empty_key(name)
     return TargetResult(
@@ -124,17 +121,16 @@ def _target_result(
     )
 
 
-def _onward_names(name: str, route: Route) -> Iterator[OnwardName]:
+def _onward_names(name: str, route: Route, carried: FieldValues) -> Iterator[OnwardName]:
     try:
-        subject = parse_subject(name, route.dialect)
+        taken = taken_as(route, name, carried)
     except (SubjectError, TranslationError):
         return
-    if not route.takes(subject.levels):
+    if isinstance(taken, str):
         return
-    captures = route.source.capture(subject.levels)
     for target in route.targets:
         try:
-            next_name = target.name_for(subject, captures)
+            next_name = target.name_for(taken.tag.subject, taken.captures)
         except TranslationError as error:
             next_name = f"refused ({error.rule})"
         yield OnwardName(route.name, target.endpoint, next_name)

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import FIELD
-from gateway.model.message import DroppedPayload, Message, Payload, Value
+from gateway.model.message import SOURCE_NAME, DroppedPayload, Message, Payload, Value
 from gateway.routing.header_draft import PROPERTY_PREFIX
 from gateway.routing.json_payload import NotJsonError, load_json
 from gateway.routing.selectors.ast import LONG_MAX, LONG_MIN
@@ -29,6 +29,7 @@ from gateway.routing.template_functions import Levels
 FIELD_PATTERN: Final = r"property\.[^{}|.][^{}|]*|payload(?:\.[^{}|.]+)+"
 MAX_FIELD_BYTES: Final = 65_535  # no name of a system is longer
 MAX_DOCUMENT: Final = 256 << 10  # bytes of a payload; a longer one delays honest neighbours
+SOURCE_FIELD: Final = PROPERTY_PREFIX + SOURCE_NAME
 _PAYLOAD: Final = "payload."
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 

@@ -98,23 +98,26 @@ def shortening_endpoints(routes: Iterable[Route]) -> set[str]:
 
 def to_rules(routes: Iterable[Route]) -> list[Json]:
     """Return the parts of `routes` that decide names, as JSON values."""
-    return [
-        {
-            "name": route.name,
-            "endpoint": route.endpoint,
-            "dialect": _dialect_rules(route.dialect),
-            "access": asdict(route.access),
-            "source": route.source.text,
-            "excludes": [_pattern_rules(each) for each in route.excludes],
-            "tags": {
-                "mode": route.tags.mode.value,
-                "prefer": [_pattern_rules(each) for each in route.tags.prefer],
-                "require_tags": [_pattern_rules(each) for each in route.tags.require_tags],
-            },
-            "targets": [_target_rules(target) for target in route.targets],
-        }
-        for route in routes
-    ]
+    return list(map(_route_rules, routes))
+
+
+def _route_rules(route: Route) -> Json:
+    writer = {} if route.names_of is None else {"names_of": _route_rules(route.names_of)}
+    return {
+        "name": route.name,
+        "endpoint": route.endpoint,
+        "dialect": _dialect_rules(route.dialect),
+        "access": asdict(route.access),
+        "source": route.source.text,
+        "excludes": [_pattern_rules(each) for each in route.excludes],
+        "tags": {
+            "mode": route.tags.mode.value,
+            "prefer": [_pattern_rules(each) for each in route.tags.prefer],
+            "require_tags": [_pattern_rules(each) for each in route.tags.require_tags],
+        },
+        "targets": [_target_rules(target) for target in route.targets],
+        **writer,
+    }
 
 
 def to_routes(rules: Iterable[Json]) -> tuple[Route, ...]:
@@ -179,11 +182,13 @@ def _route(rules: Json) -> Route:
         _patterns(rules["tags"]["require_tags"], dialect),
     )
     constants = {"@system": dialect.name, "@endpoint": rules["endpoint"]}
-    targets = tuple(_target(each, source, tags, constants) for each in rules["targets"])
+    writer = _route(rules["names_of"]) if "names_of" in rules else None
+    captured = source if writer is None else writer.source
+    targets = tuple(_target(each, captured, tags, constants) for each in rules["targets"])
     excludes = _patterns(rules["excludes"], dialect)
     return Route(
         rules["name"], rules["endpoint"], dialect, source, targets, excludes=excludes, tags=tags,
-        access=BrokerAccess(**rules["access"]),
+        access=BrokerAccess(**rules["access"]), names_of=writer,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from gateway.model.subject import Subject
 from gateway.routing.destination_kind import refuse_kind_chosen_by_publisher
 from gateway.routing.header_draft import REPLY_TO
 from gateway.routing.header_rules import NO_RULES, HeaderRules
-from gateway.routing.message_fields import FieldValues, field_levels
+from gateway.routing.message_fields import SOURCE_FIELD, FieldValues, field_levels
 from gateway.routing.origin_path import NO_BROKER, BrokerName
 from gateway.routing.payload_conversion import PayloadConversion
 from gateway.routing.payload_pick import PayloadPick
@@ -213,6 +213,7 @@ class Route:
     take_retained: bool = True
     drop_duplicates: bool = True  # by the identity that the source gives a message
     loop_limit: int | None = None  # equal messages within a minute, beyond which they are cut
+    names_of: Route | None = None  # it takes what this one wrote; see `routing.proven_names`
     replies_within: float = 0.0  # seconds; it takes replies to handed out addresses only
     heartbeat: str = ""  # a name at the source that receives heartbeats
     broker: BrokerName = NO_BROKER  # of the source
@@ -237,8 +238,31 @@ class Route:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields of messages that its targets use, each once."""
-        return tuple(dict.fromkeys(name for target in self.targets for name in target.fields))
+        """The names of the fields of messages that it uses, each once."""
+        own = (SOURCE_FIELD,) if self.names_of is not None else ()
+        used = (name for target in self.targets for name in target.fields)
+        return tuple(dict.fromkeys((*own, *used)))
+
+    @property
+    def source_text(self) -> str:
+        """The pattern for people, and the route whose names it takes."""
+        of = self.names_of
+        return self.source.text if of is None else f"{self.source.text}, names of {of.name}"
+
+    @cached_property
+    def over_names(self) -> Route:
+        """The route from the names that its templates see: those of `names_of`, or its own."""
+        of = self.names_of
+        if of is None:
+            return self
+        return replace(
+            self,
+            dialect=of.dialect,
+            source=of.source,
+            excludes=of.excludes,
+            tags=of.tags,
+            names_of=None,
+        )
 
     @cached_property
     def names_system(self) -> bool:

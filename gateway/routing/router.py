@@ -12,13 +12,14 @@ from typing import Final, TypeAlias
 
 from gateway.dialects.base import Dialect
 from gateway.errors import IllegalNameError, TranslationError
-from gateway.model.dead_letter_rule import NO_RULE, DeadLetterRule
+from gateway.model.dead_letter_rule import FIELD, NO_RULE, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
-from gateway.model.message import Headers, Message
+from gateway.model.message import SOURCE_NAME, Headers, Message
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.message_fields import (
+    SOURCE_FIELD,
     FieldValue,
     FieldValues,
     is_payload_field,
@@ -28,6 +29,7 @@ from gateway.routing.message_fields import (
 from gateway.routing.origin_path import BrokerAddress, GatewayIdentity, wire_name
 from gateway.routing.pattern_trie import PatternTrie
 from gateway.routing.payload_pick import PayloadPick
+from gateway.routing.proven_names import proven
 from gateway.routing.route import Conversion, Route, Target
 from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_tags, select_tags
 from gateway.routing.template_functions import Levels
@@ -75,7 +77,7 @@ class Delivery:
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
-    source_name: str = ""  # the name at the source, where the target carries it
+    carried_name: str | None = None  # for `gateway_name`; "" removes it, None leaves it as it is
     fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
@@ -215,8 +217,13 @@ def _cached_size(name: str, matches: Sequence[RouteMatch]) -> int:
 def _deliveries(
     route: Route, name: str, tags: Sequence[Tag], identity: GatewayIdentity, values: FieldValues
 ) -> tuple[Delivery, ...]:
+    selections: Sequence[TagSelection]
+    carried = name
     try:
-        selections = select_tags(tags, route.tags, route.source, route.takes)
+        if route.names_of is None:
+            selections = select_tags(tags, route.tags, route.source, route.takes)
+        else:
+            selections, carried = _proven(route.names_of, name, values)
     except TranslationError as error:
         rule, reason = error.rule, str(error)
         return tuple(Delivery(route, each, "", each.label, rule, reason) for each in route.targets)
@@ -224,7 +231,7 @@ def _deliveries(
     return tuple(
         each
         for target in route.targets
-        for each in _deliveries_to(route, target, selections, (name, mark), identity, values)
+        for each in _deliveries_to(route, target, selections, (carried, mark), identity, values)
     )
 
 
@@ -238,9 +245,10 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
 ) -> Iterator[Delivery]:
     """Yield one delivery for each distinct name, and one for each refused tag.
 
-    `source` is the name there, and its mark.
+    `source` is the name at the source of the first route, and the mark of this one.
     """
-    source_name, source_mark = source
+    carried, source_mark = source
+    unnamed = None if route.names_of is None else ""
     made: dict[str, _Bound] = {}
     refused: list[TranslationError] = []
     for selection in selections:
@@ -268,19 +276,36 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect, wire),
             wire_name=wire.encode("utf-8", "surrogatepass"),
-            source_name=source_name if target.carries_name else "",
-            fields=_recorded(route, target, values) if target.name_fields else "",
+            carried_name=carried if target.carries_name else unnamed,
+            fields=_recorded(route, target, values),
         )
     for refusal in refused:
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
 
 
+def _proven(writer: Route, name: str, values: FieldValues) -> tuple[Sequence[TagSelection], str]:
+    """Return the selection that a message proves, or none, and the name that it carries.
+
+    Raises:
+        TranslationError: with the rule `field`; there is only a name, and no message.
+    """
+    if SOURCE_FIELD not in values:
+        reason = f"it takes what route {writer.name!r} wrote, which {SOURCE_NAME!r} proves"
+        raise TranslationError(writer.dialect.name, name, FIELD, reason)
+    claimed = values[SOURCE_FIELD]
+    found = proven(writer, name, claimed)
+    return ([], "") if found is None else ([found], str(claimed))
+
+
 def _recorded(route: Route, target: Target, values: FieldValues) -> str:
     """Return the fields in a name for its row, in which a missing one is null.
 
-    Empty where the route redacts one of them.
+    Empty without any, and where the route redacts one of them.
     """
+    if not target.name_fields and route.names_of is None:
+        return ""
     names = sorted({each.name for each in target.name_fields})
+    names += [SOURCE_FIELD] if route.names_of is not None else []
     properties = [each for each in names if not is_payload_field(each)]
     if any(is_redacted(each, route.archive_redact) for each in properties):
         return ""

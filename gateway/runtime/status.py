@@ -218,7 +218,7 @@ def _route_status(route: Route, running: Gateway, configuration: Configuration) 
     thinned = any(each.thin is not None for each in route.targets)
     return RouteStatus(
         name=route.name,
-        source=f"{route.endpoint} {route.source.text}",
+        source=f"{route.endpoint} {route.source_text}",
         targets=tuple(target.label for target in route.targets),
         guarantee="thinned" if thinned else min(modes).name.lower() if modes else "",
         totals=counters.totals(),

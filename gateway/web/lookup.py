@@ -218,7 +218,7 @@ def _shared_name(patterns: Sequence[Pattern], route: Route, routes: Sequence[Rou
     except (SubjectError, TranslationError):
         return []
     results = [each for each in explain(name, routes, route.endpoint) if each.route == route.name]
-    selecting = [each for each in results if each.pattern == route.source.text and not each.why_not]
+    selecting = [each for each in results if each.pattern == route.source_text and not each.why_not]
     return [_route_json(each) | {"example": name, "whole": whole} for each in selecting]
 
 

@@ -70,7 +70,7 @@ def names_json(name: str, statuses: StatusCache) -> Json:
 def _patterns(route: Route, hide: Callable[[str], str]) -> Json:
     return {
         "endpoint": route.endpoint,
-        "pattern": hide(route.source.text),
+        "pattern": hide(route.source_text),
         "excludes": [hide(each.text) for each in route.excludes[:MAX_PATTERNS]],
         "selector": hide(route.selector.text) if route.selector else "",
         "targets": [

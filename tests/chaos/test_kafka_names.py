@@ -1,7 +1,8 @@
 """Hard names from MQTT over topics and keys of Kafka and over names of EMS, back to MQTT.
 
 The gateway is killed, and another member of its group comes and goes. No message is lost or has
-another name, and the messages of a key stay in order.
+another name, and the messages of a key stay in order. A name comes back by topic and key, or from a
+topic and key of many names by its proven header.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ endpoints:
 routes:
   there:
     from: {{endpoint: source, pattern: "src/{{line}}/{{rest...}}"}}
-    to: {{endpoint: lake, topic: "mid.{{line}}", key: "{{rest...}}"}}
+    to: {{endpoint: lake, {written}}}
   over:
-    from: {{endpoint: lake, topic: "mid.{{line}}", key: "{{rest...}}"}}
+    from: {{endpoint: lake, {taken}}}
     to: {{endpoint: ems, template: "{mark}.{{line}}.{{rest...}}"}}
   back:
     from: {{endpoint: ems, pattern: "{mark}.{{line}}.{{rest...}}"}}
@@ -50,6 +51,8 @@ routes:
 archive: {{path: {folder}/archive}}
 spool: {{path: {folder}/spool}}
 """
+PARTS = 'topic: "mid.{line}", key: "{rest...}"'
+HEADER = 'topic: mid.all, key: "{line}"', "names_of: there"
 
 
 def hard_names(count: int) -> list[str]:
@@ -103,6 +106,10 @@ def another_member(server: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
+    ("written", "taken"),
+    [pytest.param(PARTS, PARTS, id="parts"), pytest.param(*HEADER, id="header")],
+)
+@pytest.mark.parametrize(
     ("messages", "names", "kills", "members"),
     [
         pytest.param(500, 100, 2, 1, id="2", marks=pytest.mark.nightly),
@@ -118,6 +125,8 @@ def test_kills_and_rebalances_lose_misname_and_disorder_nothing(
     names: int,
     kills: int,
     members: int,
+    written: str,
+    taken: str,
 ) -> None:
     source, target, kafka = start_mosquitto(), start_mosquitto(), start_kafka()
     hard = hard_names(names)
@@ -127,7 +136,7 @@ def test_kills_and_rebalances_lose_misname_and_disorder_nothing(
         CONFIG.format(
             source=source.port, kafka=kafka.url, target=target.port, group=GROUP, mark=MARK,
             ems=f"kind: jms, classpath: [{jars}], factory: {FACTORY}, urls: ['{activemq.url}']",
-            folder=tmp_path, backoff=FAST_BACKOFF,
+            folder=tmp_path, backoff=FAST_BACKOFF, written=written, taken=taken,
         )
     )  # fmt: skip
     load, witness = NamedLoad(source.port, hard, RATE), Witness(target.port)

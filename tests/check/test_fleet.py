@@ -413,3 +413,56 @@ def test_the_manual_shows_what_the_check_prints(check: Check) -> None:
 
     assert f"```text\n{circle[0]}\n```" in manual
     assert f"```text\n{hub[-1]}\n```" in manual
+
+
+def test_a_cycle_over_names_in_headers(check: Check) -> None:
+    """The first gateway takes its names back to a broker from which the second one sends home."""
+    lake = 'lake: {kind: kafka, servers: ["kafka.example.com:9092"], broker_id: lake}'
+    north = f"""\
+gateway: {{name: north}}
+endpoints:
+  a: {{kind: mqtt, {broker("one")}}}
+  b: {{kind: mqtt, {broker("two")}}}
+  {lake}
+routes:
+  out: {{from: {{endpoint: a, pattern: "plant/{{r...}}"}}, to: {{endpoint: lake, topic: p}}}}
+  back: {{from: {{endpoint: lake, names_of: out}}, to: {{endpoint: b}}}}
+"""
+    south = gateway("south", broker("two"), broker("one"))
+    _, lines = check(north=north, south=south)
+
+    found = next(each for each in lines if "comes back to its route" in each)
+    assert "(route 'north:out')" in found
+    assert "(route 'north:back')" in found
+    assert "(route 'south:r')" in found
+
+    _, lines = check(north=north, south=south.replace('template: "plant/', 'template: "other/'))
+    assert not [each for each in lines if "comes back to its route" in each]
+
+
+def test_another_gateway_writes_what_the_first_one_takes_back(check: Check) -> None:
+    """Its route has the same pattern and template, so that its headers are proven there."""
+    lake = 'lake: {kind: kafka, servers: ["kafka.example.com:9092"], broker_id: lake}'
+    source = 'from: {endpoint: a, pattern: "plant/{r...}"}'
+    out = f"{{{source}, to: {{endpoint: lake, topic: p, lossy: true}}}}"
+    texts = {
+        name: f"""\
+gateway: {{name: {name}}}
+endpoints:
+  a: {{kind: mqtt, {broker(first)}}}
+  b: {{kind: mqtt, {broker("two")}}}
+  {lake}
+routes:
+  out: {out}
+"""
+        for name, first in (("north", "one"), ("south", "two"))
+    }
+    texts["north"] += "  back: {from: {endpoint: lake, names_of: out}, to: {endpoint: b}}\n"
+    _, lines = check(**texts)
+
+    found = next(each for each in lines if "comes back to its route" in each)
+    assert "(route 'south:out')" in found
+    assert "(route 'north:back')" in found
+
+    texts["south"] = texts["south"].replace("topic: p", "topic: q")
+    assert not [each for each in check(**texts)[1] if "comes back to its route" in each]

@@ -122,7 +122,7 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
     def hidden(text: str) -> str:
         return configuration.hidden.hide(text, ("routes", route.name))
 
-    source = hidden(route.source.text)
+    source = hidden(route.source_text)
     yield f"{route.name}: {route.endpoint} ({route.dialect.name}) {source}"
     for target in route.targets:
         template = hidden(target.template.text) if target.template else "the same name"

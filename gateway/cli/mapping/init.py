@@ -62,13 +62,15 @@ def run(args: argparse.Namespace) -> int:
         answer = args.names or _ask(question, "orders", "--names")
         names = [names_of(answer, source, target)]
     addresses = (args.source_address, args.target_address)
-    text, needs = mapping_text(source, target, names, addresses, str(args.file))
+    text, needs, has_keyless = mapping_text(source, target, names, addresses, str(args.file))
     _check(text)
     _write_schema(args.file.parent / SCHEMA_FILE)
     _write(args.file, text)
     variables = unset_variables(text)
     steps = [f"set {variables}" if variables else "", needs, f"gateway check {args.file}"]
     print_line(f"{args.file}: written; next: {', then '.join(filter(None, steps))}")
+    if has_keyless:
+        print_line("messages without a key need the route that stands there as a comment")
     return 0
 
 

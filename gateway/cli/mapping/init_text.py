@@ -65,6 +65,12 @@ _ROUTE: Final = """  {route}:
       template: {template}
       on_too_long: refuse  # a name beyond the target's limits becomes a dead letter
     # direction: both  # would carry the messages of the target to the source, too
+{keyless}"""
+_KEYLESS: Final = """\
+  # Messages without a key need a route of their own. Remove `# | ` in these lines:
+  # | {route}-no-key:
+  # |   from: {{endpoint: source, pattern: {pattern}, exclude: [{keyed}]}}
+  # |   to: {{endpoint: target, template: {template}, on_too_long: refuse}}
 """
 _TEST: Final = """  {title}:
     given: {{endpoint: source, name: {given}}}
@@ -73,10 +79,14 @@ _TEST: Final = """  {title}:
 
 
 class FirstMapping(NamedTuple):
-    """The text of a mapping, and what its target needs beyond it; empty for nothing."""
+    """The text of a mapping, and what its target needs beyond it; empty for nothing.
+
+    `has_keyless`: it has comments with routes for messages without a key.
+    """
 
     text: str
     needs: str
+    has_keyless: bool
 
 
 class Names(NamedTuple):
@@ -110,6 +120,7 @@ def mapping_text(
         for name, (system, address) in ends.items()
     }
     needs = starters()[target][1].needs.format(**fields["target"])
+    keyless = [_keyless(*each, source, target) for each in zip(routes, names, strict=True)]
     text = _TEXT.format(
         schema=SCHEMA_FILE,
         file=file,
@@ -118,15 +129,27 @@ def mapping_text(
         gateway=gateway,
         source_settings=_settings(source, fields["source"]),
         target_settings=_settings(target, fields["target"], is_target=True),
-        routes="".join(map(_route, routes, names)),
+        routes="".join(map(_route, routes, names, keyless)),
         tests="".join(map(_test, _titles(routes), names)),
     )
-    return FirstMapping(text, needs)
+    return FirstMapping(text, needs, any(keyless))
 
 
-def _route(name: str, names: Names) -> str:
+def _route(name: str, names: Names, keyless: str) -> str:
     pattern, template = json.dumps(names.pattern), json.dumps(names.template)
-    return _ROUTE.format(route=name, pattern=pattern, template=template)
+    return _ROUTE.format(route=name, pattern=pattern, template=template, keyless=keyless)
+
+
+def _keyless(name: str, names: Names, source: str, target: str) -> str:
+    """Return a comment with the route of messages without a key, if the pattern has one."""
+    dialect = find_dialect(starters()[source][1].dialect)
+    topic, boundary, _ = names.pattern.partition(BOUNDARY)
+    if dialect.key is None or not boundary:
+        return ""
+    plain = parse_source(topic, dialect).subscription
+    keyed = json.dumps(f"{plain}{BOUNDARY}{dialect.any_many}")
+    template = json.dumps(_template(topic, dialect, find_dialect(starters()[target][1].dialect)))
+    return _KEYLESS.format(route=name, pattern=json.dumps(topic), keyed=keyed, template=template)
 
 
 def _test(title: str, names: Names) -> str:
@@ -153,19 +176,29 @@ def names_of(names: str, *systems: str) -> Names:
     names = names.removesuffix(source.separator)
     if not _CAPTURE.search(names):
         names += rest_of(source)
-    captures = [each[0] for each in _CAPTURE.finditer(names)]
     try:
         parse_source(names, source)
-        levels = parse_subject(_CAPTURE.sub(_STAND_IN, names), source).levels
-        if source.key is None and target.key is not None:
-            levels = _with_key(levels)
-        elif source.key is not None and target.key is None:
-            levels = tuple(each for each in levels if each != BOUNDARY)
-        made = Renderer(target).render(Subject(levels))
+        template = _template(names, source, target)
     except GatewayError as error:
         raise GatewayError(f"init: {error}; write other names") from error
+    return Names(names, template)
+
+
+def _template(names: str, source: Dialect, target: Dialect) -> str:
+    """Return a pattern as a template, with the same levels in the spelling of `target`.
+
+    Raises:
+        GatewayError: the target cannot have such names.
+    """
+    levels = parse_subject(_CAPTURE.sub(_STAND_IN, names), source).levels
+    if source.key is None and target.key is not None:
+        levels = _with_key(levels)
+    elif source.key is not None and target.key is None:
+        levels = tuple(each for each in levels if each != BOUNDARY)
+    made = Renderer(target).render(Subject(levels))
     first, *parts = made.split(_STAND_IN)
-    return Names(names, first + "".join(map(str.__add__, captures, parts)))
+    captures = [each[0] for each in _CAPTURE.finditer(names)]
+    return first + "".join(map(str.__add__, captures, parts))
 
 
 def _with_key(levels: tuple[str, ...]) -> tuple[str, ...]:

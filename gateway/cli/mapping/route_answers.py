@@ -8,13 +8,13 @@ from gateway.check.described_message import DescribedMessage
 from gateway.check.result_copies import copies
 from gateway.cli.mapping.name_requests import Answer
 from gateway.config.load import Configuration
-from gateway.dialects.base import parse_subject
 from gateway.errors import GatewayError, TranslationError
 from gateway.model.dead_letter_rule import PAYLOAD
 from gateway.model.message import Message
-from gateway.model.subject import Subject
 from gateway.routing.message_fields import FieldValues, read_fields
+from gateway.routing.proven_names import taken_as
 from gateway.routing.route import Route, Target
+from gateway.routing.tags import TagSelection
 
 NOT_TAKEN = "not-taken"
 
@@ -42,21 +42,21 @@ def route_answers(
     Raises:
         GatewayError: the name is illegal at the source, or a JMS header of the message.
     """
-    subject = parse_subject(given.name, route.dialect)
-    if not route.takes(subject.levels):
-        reason = f"route {route.name} does not take {given.name!r}"
-        return [{"refused": reason, "rule": NOT_TAKEN}]
     values: FieldValues = {}
     refused: dict[str, Answer] = {}
     if given:
         message = given.at(configuration.endpoints[route.endpoint].settings)
         values = read_fields(route.fields, message)
         refused = _refused(route, message, configuration)
+    taken = taken_as(route, given.name, values)
+    if isinstance(taken, str):
+        why = f": {taken}" if route.names_of is not None else ""
+        reason = f"route {route.name} does not take {given.name!r}{why}"
+        return [{"refused": reason, "rule": NOT_TAKEN}]
     if given.payload is None:  # not said, and so not judged
         refused = {label: each for label, each in refused.items() if each["rule"] != PAYLOAD}
-    captures = route.source.capture(subject.levels)
     return [
-        _at_target(target, subject, captures, values) | refused.get(target.label, {})
+        _at_target(target, taken, values) | refused.get(target.label, {})
         for target in route.targets
     ]
 
@@ -70,11 +70,10 @@ def _refused(route: Route, message: Message, configuration: Configuration) -> di
     }
 
 
-def _at_target(
-    target: Target, subject: Subject, captures: dict[str, tuple[str, ...]], values: FieldValues
-) -> Answer:
+def _at_target(target: Target, taken: TagSelection, values: FieldValues) -> Answer:
     place: Answer = {"target": target.label, "system": target.system}
     try:
-        return place | {"name": target.name_for(subject, captures | target.field_captures(values))}
+        captures = {**taken.captures, **target.field_captures(values)}
+        return place | {"name": target.name_for(taken.tag.subject, captures)}
     except TranslationError as error:
         return place | {"refused": str(error), "rule": error.rule}

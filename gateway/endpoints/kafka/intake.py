@@ -106,7 +106,7 @@ class KafkaIntake:
         self.address = self._cluster = ""
         self._faults = ClientFaults(self._settings.name, self._end_for)
         self._headers = RecordHeaderReader()
-        self._has_header_names = self._settings.named_by == "header"
+        self._has_header_names = self._settings.named_by_headers
         self._joined: Future[None] = Future()
         self._commits = Commits(wanted.memory)
         self._ids: dict[str, str] = {}  # of the topics of its partitions

@@ -183,6 +183,11 @@ class EndpointSettings(ABC):
         """Return a name of the readers that divide the messages of `pattern`; empty without."""
         return ""
 
+    @property
+    def named_by_headers(self) -> bool:
+        """Whether a received message has the name that its producer wrote into a header."""
+        return False
+
     def removes(self, pattern: str) -> bool:  # noqa: ARG002  # for kinds with queues or groups
         """Return whether others put messages into what `pattern` names, or divide them.
 

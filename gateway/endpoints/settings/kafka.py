@@ -144,6 +144,10 @@ class KafkaSettings(EndpointSettings):
             yield SettingFault("start", f"{self.start!r} is no time", hint)
 
     @property
+    def named_by_headers(self) -> bool:
+        return self.named_by == "header"
+
+    @property
     def start_time(self) -> int | None:
         """The time in `start`, in milliseconds since 1970; None where it has none."""
         try:

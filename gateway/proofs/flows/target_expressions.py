@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -35,17 +35,45 @@ Spans: TypeAlias = Mapping[str, CaptureSpan]  # by the name of the capture
 def extract_flows(
     routes: Sequence[Route], brokers: Mapping[str, str]
 ) -> tuple[list[RouteSource], list[Flow]]:
-    """Return all sources and flows, in order; `brokers` by endpoint."""
+    """Return all sources and flows, in order; `brokers` by endpoint.
+
+    A route over the names of another one begins at their channel (`carried_names`).
+    """
     counted: dict[str, int] = {}
     sources: list[RouteSource] = []
-    for number, route in enumerate(routes):
+    for number, (route, broker) in enumerate(_over_names(routes, brokers)):
         source_index = counted.setdefault(route.name, 0)
         counted[route.name] += 1
         patterns = selected_patterns(route.source)
         excludes = tuple(pattern for each in route.excludes for pattern in selected_patterns(each))
-        broker = brokers[route.endpoint]
         sources.append(RouteSource(number, route, source_index, broker, patterns, excludes))
     return sources, [flow for source in sources for flow in _flows(source, brokers)]
+
+
+def _over_names(routes: Sequence[Route], brokers: Mapping[str, str]) -> Iterator[tuple[Route, str]]:
+    """Yield each route with the broker of its names: one for all patterns of a `names_of`."""
+    last, texts = ("", ""), set[str]()
+    for route in routes:
+        broker = brokers[route.endpoint]
+        if route.names_of is not None:
+            broker = channel_of(broker, route.names_of)
+            if (route.name, broker) == last and route.source.text not in texts:
+                texts.add(route.source.text)
+                continue
+        last, texts = (route.name, broker), {route.source.text}
+        yield route.over_names, broker
+
+
+def channel_of(broker: str, writer: Route) -> str:
+    """Return the place of the names that `writer` carries to a broker."""
+    return "\n".join((broker, *(function_of(writer, each) for each in writer.targets)))
+
+
+def function_of(route: Route, target: Target) -> str:
+    """Return all that makes names at a target of those at the source, but for exclusions."""
+    source = route.source.text.removeprefix(route.source.share)
+    templates = (each.text for each in target.templates)
+    return "\t".join((route.dialect.name, source, *templates))
 
 
 def _flows(source: RouteSource, brokers: Mapping[str, str]) -> list[Flow]:

@@ -30,7 +30,7 @@ from gateway.routing.carried_headers import (
     MappedHeaders,
     map_reply,
     optional_values,
-    with_source_name,
+    with_carried_name,
 )
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
@@ -90,7 +90,7 @@ class HeaderMapper:
             mapped, lost = self._map(headers, delivery, carries)
             if headers.is_shared and delivery.rules is NO_RULES:  # rules may read the clock
                 size = _OVERHEAD + 2 * headers_size(headers) + 2 * text_size(delivery.address)
-                size += text_size(delivery.source_name)
+                size += text_size(delivery.carried_name or "")
                 self._cache.add(key, ((mapped, lost), headers, delivery), size)
         if mapped.reply_to is not None and delivery.target is not None and "reply_to" not in lost:
             self._hand_out(delivery.target.broker, mapped.reply_to)
@@ -105,8 +105,8 @@ class HeaderMapper:
         lost: tuple[str, ...] = ()
         if optional_values(headers) != _ABSENT:
             headers, lost = map_reply(headers, delivery.target, self._dialect, carries)
-        if delivery.source_name:
-            headers = with_source_name(headers, delivery)
+        if delivery.carried_name is not None:
+            headers = with_carried_name(headers, delivery)
         if delivery.route is not None:  # even if not carried: an echo gets it back
             carried = self.identity.entry(delivery.route.name)
             taken = (delivery.source_mark,) if delivery.source_mark else ()

@@ -15,6 +15,8 @@ import yaml
 
 from gateway.cli import main
 from gateway.cli.mapping.init_text import SCHEMA_FILE
+from gateway.config.load import load
+from gateway.dialects.base import parse_subject
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.registry import starters
 
@@ -340,3 +342,39 @@ def read_all(terminal: int) -> str:
     except OSError:  # Linux: the process has closed the other end
         pass
     return b"".join(parts).decode()
+
+
+@pytest.mark.parametrize(
+    ("target", "names", "pattern", "template"),
+    [
+        ("mqtt", "a.{x}:{y...}", "a.{x}", "a/{x}"),
+        ("nats", "orders", "orders", "orders"),
+        ("kafka", "a.{x...}:{y...}", "a.{x...}", "a.{x...}"),
+    ],
+)
+def test_a_route_for_messages_without_a_key_stands_as_a_comment(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    target: str,
+    names: str,
+    pattern: str,
+    template: str,
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    assert init(tmp_path, "--from", "kafka", "--to", target, "--names", names) == 0
+    assert "messages without a key need the route" in capsys.readouterr().out
+    file.write_text(file.read_text().replace("  # | ", "  "))
+
+    keyed, keyless = load(file, without_secrets=True).routes
+    assert (keyless.source.text, keyless.targets[0].templates[0].text) == (pattern, template)
+    for name in ("a.b", "a.b:", "a.b:c", "orders", "orders:", "orders:1"):
+        levels = parse_subject(name, keyed.dialect).levels
+        taken = name.startswith(pattern[:2])
+        assert keyless.takes(levels) is (taken and ":" not in name), name
+        assert keyed.takes(levels) is (taken and ":" in name), name
+
+
+def test_other_names_need_no_such_route(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert init(tmp_path, "--from", "mqtt", "--to", "kafka", "--names", "orders") == 0
+
+    assert "without a key" not in capsys.readouterr().out

@@ -1,0 +1,58 @@
+"""Names that a message carries count where they are proven: in rules, explanations, and time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from gateway.model.message import Headers, Message
+from gateway.routing.explain import explain
+from gateway.routing.name_rules import NOT_RECORDED, RouteNames, to_routes, to_rules
+from gateway.routing.router import Router
+from gateway.translate.shorten import ShortNamesInMemory
+from tests.config.test_names_of import BACK, NAME, OUT, configuration
+
+RECORDED = json.dumps({"property.gateway_name": NAME})
+
+
+def test_the_rules_of_an_archive_make_the_same_names(tmp_path: Path) -> None:
+    routes = configuration(tmp_path, OUT + BACK).routes
+    back = routes[1]
+    message = Message("plant:7", b"", Headers(properties={"gateway_name": NAME}))
+    ((delivery,),) = (each.deliveries for each in Router(back.dialect, [back]).match(message))
+    names = RouteNames(to_routes(json.loads(json.dumps(to_rules(routes)))), ShortNamesInMemory())
+
+    assert delivery.fields == RECORDED
+    assert names.names("back", "plant2", "plant:7", RECORDED) == ["back/7/motor/temp.max"]
+    assert names.names("back", "plant2", "plant:8", RECORDED) == ["(not taken)"]
+    assert names.names("back", "plant2", "plant:7") == [NOT_RECORDED]
+
+
+def test_a_name_alone_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
+    _, back = configuration(tmp_path, OUT + BACK).routes
+    ((delivery,),) = (each.deliveries for each in Router(back.dialect, [back])["plant:7"])
+
+    assert str(delivery.rule) == "field"
+    assert "what route 'out' wrote" in delivery.reason
+
+
+def test_an_explanation_leads_to_the_target_and_back(tmp_path: Path) -> None:
+    routes = configuration(tmp_path, OUT + BACK).routes
+    out, back = explain(NAME, routes, None)
+
+    (made,) = out.made
+    assert made.name == "plant:7"
+    assert [(each.route, each.name) for each in made.back] == [("back", "back/7/motor/temp.max")]
+    assert "kafka has no such name" in back.why_not
+
+
+def test_an_explanation_of_a_copy_needs_its_header(tmp_path: Path) -> None:
+    routes = configuration(tmp_path, OUT + BACK).routes
+    (alone,) = explain("plant:7", routes, "lake")
+    message = Message("plant:7", b"", Headers(properties={"gateway_name": NAME}))
+    (whole,) = explain("plant:7", routes, "lake", lambda _: message)
+
+    assert "what route 'out' wrote" in alone.why_not
+    assert "gateway_name" in alone.why_not
+    assert whole.captures == (("line", "7"), ("rest", "motor/temp.max"))
+    assert [each.name for each in whole.made] == ["back/7/motor/temp.max"]
