@@ -59,7 +59,9 @@ SLOWEST = (  # files that begin first, so that no worker ends long after the oth
     "tests/runtime/", "tests/proofs/", "tests/web/",
 )  # fmt: skip
 
+NOT_DAILY = ("nightly", "chaos", "skip")
 SHARES = {  # of the rows of a table, one in so many runs with every change; at night all do
+    "tests/conformance/test_sink_events": 45,
     "tests/hostile/": 8, "tests/conformance/": 9, "tests/brokers/": 9, "tests/endpoints/": 9,
     "tests/night/": 9, "tests/runtime/": 9, "tests/cli/": 9, "tests/proofs/": 3, "tests/web/": 9,
     "tests/chaos/": 9, "tests/extension/": 9, "tests/archive/": 4, "tests/trial/": 4,
@@ -135,7 +137,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     tables: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("nightly") is None and item.get_closest_marker("chaos") is None:
+        if not any(map(item.get_closest_marker, NOT_DAILY)):
             tables[item.nodeid.partition("[")[0]].append(item)
     for table, rows in tables.items():
         share = next((SHARES[part] for part in SHARES if table.startswith(part)), 1)

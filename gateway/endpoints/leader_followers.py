@@ -291,6 +291,7 @@ class ThreadPoller:
         for each in self.followed:
             each.call_own_thread()
         self.followed.clear()
+        self._ready.clear()
 
 
 class _CurrentThread(threading.local):

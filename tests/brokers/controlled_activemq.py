@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 
 from gateway.endpoints.settings.jms import JmsSettings
 from gateway.errors import NotConnectedError
@@ -50,6 +51,13 @@ class ActiveMq(activemq.ActiveMq):
             "connect_timeout": PATIENCE,
         }
         return JmsSettings(**(values | changes))  # type: ignore[arg-type]  # of any setting's type
+
+    def wipe(self) -> None:
+        """Let it come back without anything that it had."""
+        self.kill()
+        for each in [*self.folder.rglob("KahaDB")]:
+            rmtree(each)
+        self.start()
 
     def freeze(self) -> None:
         """Suspend the process; its connections stay open without answers."""

@@ -23,6 +23,8 @@ from tests.waiting import PATIENCE
 class KafkaServer(ServerProcess):
     """A server process; its topics survive `stop`. Mutable."""
 
+    store = "data"
+
     def __init__(self, folder: Path) -> None:
         port = free_port()
         program = Path(str(files("noida_db"))) / "noida-db"

@@ -25,6 +25,8 @@ class Mosquitto(ServerProcess):
     Mutable.
     """
 
+    store = "mosquitto.db"
+
     def __init__(
         self, command: Sequence[str], folder: Path, lines: tuple[str, ...], websocket: int = 0
     ) -> None:

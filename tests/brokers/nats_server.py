@@ -30,6 +30,8 @@ def nats_command() -> list[str]:
 class NatsServer(ServerProcess):
     """A server process with JetStream; its streams survive `stop` and `kill`. Mutable."""
 
+    store = "jetstream"
+
     def __init__(self, command: Sequence[str], folder: Path, lines: Sequence[str]) -> None:
         config = self._config = folder / "nats.conf"
         port = free_port()

@@ -113,6 +113,11 @@ class Vhost:
         """Ask the management plugin about `kind` in this vhost."""
         return self.server.api(method, f"{kind}/{self.name}{rest}", body)
 
+    def replace(self) -> None:
+        """Put an empty one in its place."""
+        self.api("DELETE", "vhosts")
+        self.api("PUT", "vhosts")
+
     def bindings(self, queue: str) -> list[str]:
         """Return the patterns with which exchanges feed a queue."""
         found = self.api("GET", "bindings")

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import rmtree
 from signal import Signals
 from time import monotonic
 
@@ -17,7 +18,12 @@ from tests.waiting import PATIENCE
 
 
 class ServerProcess:
-    """A broker that listens on `port` and writes its log to `folder`. Mutable."""
+    """A broker that listens on `port` and writes its log to `folder`. Mutable.
+
+    `store` is what it keeps of its messages there.
+    """
+
+    store = ""
 
     def __init__(self, folder: Path, port: int, command: Sequence[str | Path]) -> None:
         self.folder, self.port = folder, port
@@ -57,13 +63,21 @@ class ServerProcess:
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
+    def wipe(self) -> None:
+        """Let it come back without anything that it had."""
+        self.kill()
+        for each in self.folder.glob(self.store):
+            rmtree(each) if each.is_dir() else each.unlink()
+        self.start()
+
     def freeze(self) -> None:
         """Suspend the process; its connections stay open and silent."""
         assert self._process is not None
         suspend(self._process)
 
     def thaw(self) -> None:
-        self.send(signal.SIGCONT)
+        if self._process is not None:
+            self.send(signal.SIGCONT)
 
     def send(self, number: Signals) -> None:
         assert self._process is not None

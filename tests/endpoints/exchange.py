@@ -34,6 +34,9 @@ class Answer:
     def has_come(self) -> bool:
         return self._come.is_set()
 
+    def comes_within(self, seconds: float) -> bool:
+        return self._come.wait(seconds)
+
     def wait(self) -> list[Settlement]:
         assert self._come.wait(PATIENCE), "the sink does not answer"
         assert self.calls == 1

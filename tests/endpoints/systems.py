@@ -30,6 +30,7 @@ from gateway.trial.brokers.listening import free_port
 from gateway.trial.brokers.smf.responses import PUBLISH_DENIED
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from tests.brokers.nats_server import StartNats
+from tests.brokers.rabbitmq_server import Vhost
 from tests.endpoints.exchange import opened
 from tests.endpoints.freezing import freeze
 from tests.endpoints.nats.stream import ask
@@ -86,6 +87,8 @@ class System:
     retained: bool = False
     retains: bool = False
     broker: Broker | None = None
+    keeps_killed: bool = True
+    wipe: Callable[[], None] | None = None
     set_aside: Callable[[], Source] | None = None
     refused: str = ""
     in_order: bool = True
@@ -186,6 +189,8 @@ def _mqtt(request: pytest.FixtureRequest) -> System:
         illegal="a/+/b",
         retained=True,
         broker=broker,
+        keeps_killed=False,
+        wipe=broker.wipe,
         longest="a broker of 5.0 drops it: it knows the Maximum Packet Size",
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
@@ -224,6 +229,8 @@ def _mqtt_over_websocket(request: pytest.FixtureRequest) -> System:
         illegal="a/+/b",
         retained=True,
         broker=broker,
+        keeps_killed=False,
+        wipe=broker.wipe,
         longest="a broker of 5.0 drops it: it knows the Maximum Packet Size",
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )
@@ -244,6 +251,7 @@ def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
         illegal="a/+/b",
         retained=True,
         broker=server,
+        wipe=server.wipe,
         longest="nats-server takes no message as long as the lowest `max_packet_in`",
         in_order=False,
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
@@ -271,6 +279,10 @@ class _Yami4Brokers:
 
     kill = stop  # it writes nothing to a disk
 
+    def wipe(self) -> None:
+        self.stop()
+        self.start()
+
     def freeze(self) -> None:
         assert self._broker is not None
         self.thaw = freeze(self._broker)
@@ -286,6 +298,7 @@ def _yami4(request: pytest.FixtureRequest) -> System:
         rest=lambda levels: ".".join((*levels, "*")),
         illegal="a\0b",
         broker=brokers,
+        wipe=brokers.wipe,
         longest=("max_message", 4_096),
     )
 
@@ -301,6 +314,7 @@ def _jms(request: pytest.FixtureRequest) -> System:
         rest=lambda levels: ".".join((name, *levels, ">")),
         illegal="a.*.b",
         broker=broker,
+        wipe=broker.wipe,
         longest="the library in Java has a message whole before it gives its size",
         set_aside=lambda: make_source(
             broker.settings(), [Subscription("queue:ActiveMQ.DLQ")], instance="dead"
@@ -356,6 +370,7 @@ def _solace(request: pytest.FixtureRequest) -> System:
         rest=lambda levels: "/".join((*levels, ">")),
         illegal="x" * 251,
         broker=broker,
+        wipe=broker.wipe,
         refused="t/refused",
         longest="the vendor's library has a message whole before it gives its size",
         queues_readers=True,
@@ -394,6 +409,7 @@ def _nats(request: pytest.FixtureRequest) -> System:
         rest=lambda levels: ".".join((*levels, ">")),
         illegal="a.*.b",
         broker=server,
+        wipe=server.wipe,
         set_aside=lambda: make_source(core, [Subscription(terminated)]),
         queues_readers=True,
     )
@@ -404,6 +420,19 @@ def _nats_core(request: pytest.FixtureRequest) -> System:
     assert isinstance(system.settings, NatsSettings)
     core = replace(system.settings, jetstream=False, stream="", create_stream=False, subjects=())
     return replace(system, settings=core, set_aside=None, queues_readers=False, removals={})
+
+
+def _restrict(vhost: Vhost) -> None:
+    """Make the exchange, where nobody may publish to one key."""
+    # 4.3 gives no rights without it
+    vhost.api("PUT", "exchanges", "/plant", {"type": "topic", "durable": True})
+    rights = {"exchange": "plant", "write": "^(?!t[.]refused$)", "read": ".*"}
+    vhost.server.api("PUT", f"topic-permissions/{vhost.name}/guest", rights)
+
+
+def _replace(vhost: Vhost) -> None:
+    vhost.replace()
+    _restrict(vhost)
 
 
 def _rabbitmq(request: pytest.FixtureRequest) -> System:
@@ -420,10 +449,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
     def remove_binding() -> None:
         vhost.api("DELETE", "bindings", "/e/plant/q/gateway-one/t.%23")
 
-    # 4.3 gives no rights without it
-    vhost.api("PUT", "exchanges", "/plant", {"type": "topic", "durable": True})
-    rights = {"exchange": "plant", "write": "^(?!t[.]refused$)", "read": ".*"}
-    vhost.server.api("PUT", f"topic-permissions/{vhost.name}/guest", rights)
+    _restrict(vhost)
     request.getfixturevalue("monkeypatch").setattr(intake, "BIND_INTERVAL", 0.2)
     return System(
         replace(
@@ -445,6 +471,7 @@ def _rabbitmq(request: pytest.FixtureRequest) -> System:
         rest=lambda levels: ".".join((*levels, "#")),
         illegal="a.*.b",
         broker=vhost.server,
+        wipe=partial(_replace, vhost),
         set_aside=set_aside,
         queues_readers=True,
     )
@@ -465,9 +492,7 @@ def _amqp(request: pytest.FixtureRequest) -> System:
             vhost.api("PUT", "queues", f"/{name}", body)
         return make_source(settings, [Subscription("queue:dead")])
 
-    vhost.api("PUT", "exchanges", "/plant", {"type": "topic", "durable": True})
-    rights = {"exchange": "plant", "write": "^(?!t[.]refused$)", "read": ".*"}
-    vhost.server.api("PUT", f"topic-permissions/{vhost.name}/guest", rights)
+    _restrict(vhost)
     request.getfixturevalue("monkeypatch").setattr(amqp_intake, "BIND_INTERVAL", 0.2)
     return System(
         settings,
@@ -483,6 +508,7 @@ def _amqp(request: pytest.FixtureRequest) -> System:
         rest=lambda levels: ".".join((*levels, "#")),
         illegal="a.*.b",
         broker=vhost.server,
+        wipe=partial(_replace, vhost),
         set_aside=set_aside,
         queues_readers=True,
     )
@@ -518,6 +544,10 @@ def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
         server.delete_topic("t")
         server.make_topic("t", partitions, max_message_bytes=2 << 20)
 
+    def wipe() -> None:
+        server.wipe()
+        server.make_topic("t", partitions, max_message_bytes=2 << 20)
+
     @contextmanager
     def dying() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
@@ -532,6 +562,8 @@ def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
         rest=lambda levels: levels[0],
         illegal="a b:c",
         broker=server,
+        keeps_killed=False,
+        wipe=wipe,
         dying=dying,
     )
 
@@ -557,6 +589,7 @@ def _mqtt_of_rabbitmq(request: pytest.FixtureRequest) -> System:
         rest=_below,
         illegal="a/+/b",
         broker=vhost.server,
+        wipe=vhost.replace,
         longest=("max_packet_in", 4 << 20),
         forget=kept_session._sessions.clear,  # noqa: SLF001  # as a process ends
     )

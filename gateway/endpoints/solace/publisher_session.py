@@ -30,6 +30,7 @@ _PUBLISHER_KEY: Final = b"gateway\0"  # eight bytes: the key in the library's ta
 _ASYNCHRONOUS: Final = b"\2"  # the type of receipt that the library passes to that table
 _INBOX: Final = b"#P2P/"  # begins the topics of single clients and queues
 _ROOM_CHECK_INTERVAL: Final = 0.05  # seconds, for a library that never reports room
+_LAST_ANSWER: Final = 1.0  # seconds for the answer to the last question
 _RECEIPT_CHECK_INTERVAL: Final = 0.25  # seconds at most
 
 
@@ -88,6 +89,7 @@ class PublisherSession:
         # direct, oldest first, with the connection that they were sent over
         self._unconfirmed: list[tuple[SentBatch, Sequence[int], int]] = []
         self._question = Event()  # direct messages wait for an answer, or the session is over
+        self._asked = 0.0  # time of the question that has no answer; 0 without one
         self._room = Event()
         self._connection = SolaceConnection(settings, "sink", self._end)
         driver = self._connection.service.session
@@ -101,8 +103,10 @@ class PublisherSession:
             target=self._run_answers, name=f"{settings.name}-receipts", daemon=True
         )
         self._thread.start()
-        asking = Thread(target=self._run_questions, name=f"{settings.name}-questions", daemon=True)
-        asking.start()
+        self._asking = Thread(
+            target=self._run_questions, name=f"{settings.name}-questions", daemon=True
+        )
+        self._asking.start()
 
     @property
     def is_over(self) -> bool:
@@ -159,6 +163,9 @@ class PublisherSession:
     def close(self) -> None:
         self._end(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         self._answered.put(None)
+        # The library would wait ten seconds for the answer to a question that its end cuts off.
+        if self._asking is not current_thread():
+            self._asking.join(_LAST_ANSWER)
         with self._send_lock:
             self._connection.close()
         if self._thread is not current_thread():  # a callback of an answer may call `close`
@@ -218,7 +225,7 @@ class PublisherSession:
                 self._guard(batch.answer)
             except Empty:
                 pass
-            if self._receipts.silent_for() > timeout:
+            if max(self._receipts.silent_for(), self._unanswered_for()) > timeout:
                 self._guard(lambda: self._end(self._timeout_error()))
 
     def _run_questions(self) -> None:
@@ -226,7 +233,10 @@ class PublisherSession:
         while self._question.wait() and not self.is_over:
             self._question.clear()
             waiting = len(self._unconfirmed)
-            if waiting and not self._native.ask(self._pointer):
+            self._asked = time.monotonic() if waiting else 0.0
+            answers = not waiting or self._native.ask(self._pointer)
+            self._asked = 0.0
+            if not answers:
                 self._end(NotConnectedError(f"{self._settings.name}: no answer to a question"))
                 return
             # the library asks again over a connection that it has restored: no sign of them
@@ -236,6 +246,11 @@ class PublisherSession:
                     self._answered.put(batch)
             del self._unconfirmed[:waiting]
 
+    def _unanswered_for(self) -> float:
+        """Return the seconds since a question without an answer; the library gives up after ten."""
+        asked = self._asked
+        return time.monotonic() - asked if asked else 0.0
+
     def _guard(self, call: Callable[[], None]) -> None:
         try:
             call()
@@ -244,7 +259,7 @@ class PublisherSession:
 
     def _timeout_error(self) -> NotConnectedError:
         timeout = self._settings.answer_timeout
-        return NotConnectedError(f"{self._settings.name}: no receipt for {timeout} s")
+        return NotConnectedError(f"{self._settings.name}: no answer for {timeout} s")
 
     def _end(self, failure: GatewayError) -> None:
         """Stop sending; settle every message without an answer as `RETRY`."""

@@ -48,6 +48,14 @@ class RestartableBroker:
 
     kill = stop  # its connections are aborted, and nothing is written to a disk
 
+    def wipe(self) -> None:
+        """Let it come back without anything that it had, but with its faults."""
+        self.stop()
+        old, new = self.broker, SmfBroker(self.broker.port, self.broker.state.options)
+        new.faults.publish |= old.faults.publish
+        self.broker = new.__enter__()
+        self._running = True
+
     def freeze(self) -> None:
         self.thaw = freeze(self.broker)
 

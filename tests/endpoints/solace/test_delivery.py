@@ -408,7 +408,7 @@ def test_a_broker_without_answers_ends_the_connection(system: RestartableBroker)
         sink.send([guaranteed_message("a")], answer)
 
         assert answer.wait() == [RETRY]
-        with pytest.raises(NotConnectedError, match=r"no receipt for 0\.3 s|not connected"):
+        with pytest.raises(NotConnectedError, match=r"no answer for 0\.3 s|not connected"):
             sink.send([guaranteed_message("a")], Answer())
 
 
