@@ -136,6 +136,8 @@ def _check_targets(
         texts += map(str, target.payload.set.values())
     constants = {"@system": system, "@endpoint": source.endpoint}
     patterns = [written_pattern(source), *source.tags.require_tags]
+    if source.names_of is not None:
+        patterns = []  # the captures of another route
     facts = SourceFacts(assumed_captures(patterns, texts), EACH_TAG, constants)
     build_targets(settings, facts, context, place)
 

@@ -39,7 +39,7 @@ def divided(levels: Sequence[T]) -> tuple[Sequence[T], Sequence[T], Sequence[T]]
 
 
 def has_empty_key(name: str) -> bool:
-    """Return whether a name in two parts has a key without text, which is no null key."""
+    """Return whether a name in two parts has a key without text, which is not a null key."""
     return name.partition(BOUNDARY)[1:] == (BOUNDARY, "")
 
 

@@ -40,7 +40,7 @@ def proven(writer: Route, name: str, claimed: FieldValue) -> TagSelection | None
 def taken_as(route: Route, name: str, values: FieldValues) -> TagSelection | str:
     """Return the name as `route` takes it, with its captures, or why the route does not take it.
 
-    `values` has the fields of the message, if there is one; `name` is no list of tags.
+    `values` has the fields of the message, if there is one; `name` is not a list of tags.
 
     Raises:
         IllegalNameError, TranslationError: the source has no such name.

@@ -252,10 +252,12 @@ def assumed_captures(patterns: Sequence[str], templates: Iterable[str]) -> Sourc
     """Return a pattern with the captures that `templates` may use where `patterns` are not legal.
 
     These are the names in `patterns`, and every number. Where a brace of them belongs to no
-    capture, the names are not known: each that `templates` use counts as one.
+    capture, or where there are none, the names are not known: each that `templates` use is one.
     """
     known = {found[1] for text in patterns for found in CAPTURE.finditer(text)}
-    complete = not any(re.search(r"[{}]", CAPTURE.sub("", text)) for text in patterns)
+    complete = bool(patterns) and not any(
+        re.search(r"[{}]", CAPTURE.sub("", text)) for text in patterns
+    )
     spans: dict[str, CaptureSpan] = {}
     for found in (each for text in (*patterns, *templates) for each in _PLACEHOLDER.finditer(text)):
         name, rest = found[1], found[2] is not None
@@ -263,7 +265,7 @@ def assumed_captures(patterns: Sequence[str], templates: Iterable[str]) -> Sourc
             continue
         if name in known or name.isdigit() or not complete:
             spans[name] = CaptureSpan(0, None, rest or (name in spans and spans[name].rest))
-    return replace(NO_PATTERN, text=patterns[0], spans=tuple(spans.items()))
+    return replace(NO_PATTERN, text=patterns[0] if patterns else "", spans=tuple(spans.items()))
 
 
 def fields_in(text: str) -> Mapping[str, bool]:

@@ -128,7 +128,7 @@ tests:
 
 
 def test_an_empty_key_is_shown_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It stands for nothing that a reader could see, and is no null key."""
+    """It stands for nothing that a reader could see, and is not a null key."""
     file = tmp_path / "gateway.yaml"
     file.write_text("""\
 endpoints:

@@ -31,7 +31,7 @@ class Evidence:
 
     @property
     def forged(self) -> bool:
-        """Whether its `mac` is wrong, or it is no seal; one that lacks a key may be right."""
+        """Whether its `mac` is wrong, or it is not a seal; one that lacks a key may be right."""
         return self.finding is not None and self.finding.rule == _FORGED
 
 
