@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 
 from gateway.archive import judged_journals
 from gateway.archive.journal import local_head
-from gateway.archive.layout import day_of
+from gateway.archive.layout import MAX_TIME, JournalName, day_of
 from gateway.archive.storage import Storage
 from gateway.night.archive import acknowledged, night_record, removed, retention
 from gateway.night.archive.compaction.merge import MergeResult, MergeTask, merge
@@ -40,6 +40,10 @@ def _with_results(*arguments: Any) -> World:  # noqa: ANN401  # those of `world_
 
 def _settled(night: Night, day: str, status: int, _: int) -> Night:
     return with_verdict(night, day, status, 0)
+
+
+def _endless(journals: Iterable[JournalName]) -> dict[str, JournalName]:
+    return {each.writer: each._replace(start=MAX_TIME) for each in journals}
 
 
 def _unchecked(_: Path, content: bytes, __: bytes | None) -> Removal:
@@ -89,7 +93,7 @@ MUTATIONS: Final = {
     "a removal waits for no copy": (retention, "oldest_needed", lambda *_: None),
     "a removal states nothing": (retention, "_state_forgotten", lambda *_: None),
     "a removal does not say where chains begin": (retention, "state_removal", lambda *_: None),
-    "all that is gone was removed": (removed.Removed, "has", lambda *_: True),
+    "a removal states later journals than it took": (removed, "_newest", _endless),
     "a forged statement of a removal is not named": (removed, "_parsed", _unchecked),
     "a night that resumes repeats nothing": (
         night_record.Night, "interrupted", property(lambda _: False),
