@@ -223,11 +223,9 @@ class Judge:
         for each in losses(world):
             lost[each.date].append(each)
         known = list(doubts(world))
-        # Nothing tells a first date that is wholly lost from one that was removed: `chain-begins`.
-        first = max(min(stored_dates(world), default=""), world.removed_up_to)
         for day, verified in found.items():
             bad = errors(verified)
-            if lost[day] and not bad and day >= first:
+            if lost[day] and not bad and day >= world.removed_up_to:
                 self._contradict(world, f"{day} is clean, and {lost[day][0].why}")
             if bad and not _allowed(known, day):
                 self._contradict(world, f"{day} is not clean without a cause: {bad[0]}")
@@ -239,7 +237,10 @@ class Judge:
             self._contradict(world, f"the night has an error without a cause: {alarms[0]}")
         if missing and not any(e.rule == "missing-night" for e in night.findings):
             self._contradict(world, "the records of nights are removed, and no night says so")
-        removed = {each.stem for each in world.tampered if each.stem and not each.undone}
+        if _forged_removal(world) and not any(e.rule == "forged-removal" for e in night.findings):
+            self._contradict(world, "the statement of a removal is forged, and no night says so")
+        due = [e for e in world.tampered if not e.undone and e.day >= world.removed_up_to]
+        removed = {stem for each in due for stem in each.stems}
         for name in filter(None, map(parse_journal_name, sorted(removed))):
             silent = name.writer in {each.name for each in world.writers if each.retired}
             if night.has_judged(name) and not night.findings and not silent:
@@ -334,6 +335,11 @@ def copies_left(world: World, day: str) -> tuple[int, int]:
 
 def _has_night(world: World, digest: str) -> bool:
     return any(digest in path.read_text() for path in (world.bucket / "_nights").glob("*.json"))
+
+
+def _forged_removal(world: World) -> bool:
+    paths = (world.bucket / "_removed").glob("*.json")
+    return any(json.loads(path.read_bytes())["before"] != path.stem for path in paths)
 
 
 def _missing_nights(world: World) -> bool:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from gateway.archive import judged_journals
 from gateway.archive.journal import local_head
-from gateway.archive.layout import day_of
+from gateway.archive.layout import MAX_TIME, JournalName, day_of
 from gateway.archive.storage import Storage
-from gateway.night.archive import acknowledged, night_record, retention
+from gateway.night.archive import acknowledged, night_record, removed, retention
 from gateway.night.archive.compaction.merge import MergeResult, MergeTask, merge
 from gateway.night.archive.night_record import Night
+from gateway.night.archive.removed import Removal
 from gateway.night.archive.seals.seal import Seal
 from gateway.night.archive.segments import convert
 from gateway.night.archive.verification import chains, writers
@@ -38,6 +40,14 @@ def _with_results(*arguments: Any, **times: Any) -> World:  # noqa: ANN401  # th
 
 def _settled(night: Night, day: str, status: int, _: int) -> Night:
     return with_verdict(night, day, status, 0)
+
+
+def _endless(journals: Iterable[JournalName]) -> dict[str, JournalName]:
+    return {each.writer: each._replace(start=MAX_TIME) for each in journals}
+
+
+def _unchecked(_: Path, content: bytes, __: bytes | None) -> Removal:
+    return Removal.from_json(content)
 
 
 def _of_one_date(seal: Seal, *_: object) -> NewJournal:
@@ -82,6 +92,9 @@ MUTATIONS: Final = {
     "late rows of a removed date are not told": (findings, "late_for_removed", _NOTHING),
     "a removal waits for no copy": (retention, "oldest_needed", lambda *_: None),
     "a removal states nothing": (retention, "_state_forgotten", lambda *_: None),
+    "a removal does not say where chains begin": (retention, "state_removal", lambda *_: None),
+    "a removal states later journals than it took": (removed, "_newest", _endless),
+    "a forged statement of a removal is not named": (removed, "_parsed", _unchecked),
     "a night that resumes repeats nothing": (
         night_record.Night, "interrupted", property(lambda _: False),
     ),

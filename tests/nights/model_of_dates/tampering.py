@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from gateway.archive.heads import from_json, head_path
-from gateway.archive.layout import SECOND, is_merged, journal_of, parse_journal_name
+from gateway.archive.layout import SEALS, SECOND, is_merged, journal_of, parse_journal_name
 from tests.nights.model_of_dates.machines import WrittenJournal, date_text
 from tests.nights.model_of_dates.people import put_back
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.nights.model_of_dates.worlds import World, Writer
 
 END: Final = "9999-12-31"
+FORGED_REMOVAL: Final = "the statement of a removal is changed"
 NIGHTS_REMOVED: Final = "records of nights are removed"
 PUT_BACK: Final = "an older copy of the archive is put back"
 REACH: Final = 120 * SECOND  # a journal concerns the dates of two minutes before and after it
@@ -37,7 +38,8 @@ class Tampering:
     undo: Callable[[], bool]
     undone: bool = False
     writer: str = ""  # whose head is another one
-    stem: str = ""  # of the journal whose seal is another one
+    stems: frozenset[str] = frozenset()  # of the journals whose seals are gone
+    day: str = END  # until a removal takes this date, their absence is to be told
     paths: tuple[Path, ...] = ()
 
 
@@ -112,6 +114,56 @@ def older_head(world: World) -> Tampering | None:
     return _of_head(writer, "an older head is put back", path, content, rows)
 
 
+def first_date_removed(world: World) -> Tampering | None:
+    """All files of the oldest date are gone, and no removal took them."""
+    days = sorted(path.name for path in world.bucket.glob("date=*"))
+    day = days[0].removeprefix("date=") if days else END
+    if len(days) < 2 or day < world.removed_up_to:
+        return None
+    folders = [world.bucket / each / days[0] for each in ("", SEALS)]
+    files = {path: path.read_bytes() for each in folders for path in each.rglob("*.*")
+             if path.is_file()}  # fmt: skip
+    for each in folders:
+        shutil.rmtree(each, ignore_errors=True)
+
+    def undo() -> bool:
+        """Put all back, unless a removal reached the date since."""
+        if day < world.removed_up_to:
+            return False
+        return all(_restored(path, content) for path, content in files.items())
+
+    made = _tampering("the first date is removed", "", END, (), undo)
+    made.day = day
+    made.stems = frozenset(path.stem for path in files if path.parent == folders[1])
+    return made
+
+
+def statement_removed(world: World) -> Tampering | None:
+    return _of_statement(world, "the statement of a removal is removed", None)
+
+
+def statement_changed(world: World) -> Tampering | None:
+    return _of_statement(world, FORGED_REMOVAL, str(world.today))
+
+
+def _of_statement(world: World, kind: str, before: str | None) -> Tampering | None:
+    """The statement of the last removal is gone, or names the date `before`."""
+    found = sorted((world.bucket / "_removed").glob("*.json"))
+    if not found or any(found[-1] in each.paths and not each.undone for each in world.tampered):
+        return None
+    path, content = found[-1], found[-1].read_bytes()
+    forged = json.dumps({**json.loads(content), "before": before}).encode() if before else None
+    _replace(path, forged)
+
+    def undo() -> bool:
+        """Put it back, unless another removal wrote one of this name."""
+        if (path.read_bytes() if path.exists() else None) != forged:
+            return False
+        return _restored(path, content)
+
+    return _tampering(kind, "", END, (), undo, [path])
+
+
 def nights_removed(world: World) -> Tampering | None:
     folder = world.bucket / "_nights"
     found = sorted(folder.glob("[1-9]*.json"), key=lambda each: int(each.stem))
@@ -151,7 +203,8 @@ def archive_put_back(world: World) -> Tampering | None:
 
 KINDS: Final = [
     segment_removed, segment_changed, segment_copied, seal_removed, seal_changed, head_removed,
-    older_head, nights_removed, results_removed, archive_put_back,
+    older_head, first_date_removed, statement_removed, statement_changed, nights_removed,
+    results_removed, archive_put_back,
 ]  # fmt: skip
 
 
@@ -197,7 +250,7 @@ def _of_seal(world: World, kind: str, change: Callable[[bytes], bytes | None]) -
     last = date_text(max(later[0], journal.last) + REACH) if later else END
     rows = {date_text(row) for row in journal.rows}
     made = _tampering(kind, first, last, rows, lambda: _restored(path, content), [path])
-    made.stem = journal.stem if change(content) is None else ""
+    made.stems = frozenset([journal.stem] if change(content) is None else [])
     return made
 
 

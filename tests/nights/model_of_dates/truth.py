@@ -113,7 +113,7 @@ def doubts(world: World) -> Iterator[Doubt]:
         yield from _absent_journals(world, writer)
         yield from _silence(world, writer)
         yield from _broken_chains(writer)
-    if world.removed_up_to >= min(stored_dates(world), default=END):
+    if world.removed_up_to > min(stored_dates(world), default=END):
         yield Doubt("", _seen_after_removal(world), "rows came after their dates were removed")
     for each in world.tampered:
         if not each.undone:
