@@ -12,14 +12,14 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
-from gateway.archive.durable import read_regular, sync_folder
+from gateway.archive.durable import sync_folder
 from gateway.archive.heads import upload_heads
 from gateway.archive.journal.claim_and_removal import (
     claim_journal,
@@ -104,29 +104,10 @@ def convert(
         ArchiveError: the file is not a journal of this version; it is renamed to `.damaged`.
         OSError: the segments cannot be written; the journal stays.
     """
-    file = claim_journal(journal)
-    if file is None:
-        return None
-    with os.fdopen(file, "rb") as opened:
-        data = opened.read()
-        name = parse_journal_name(journal.stem)
-        fault = fault_of(data)
-        if name is None or fault:
-            set_aside(journal)
-            raise ArchiveError(
-                f"{journal}: {fault or 'is not a journal'}; it was renamed to {DAMAGED}"
-            )
-        conversion = Conversion(journal)
-        facts = JournalFacts(journal.stem, name, data, acknowledged_size(journal), key)
-        _convert_rows(facts, conversion, storage or LocalStorage(root))
-        if facts.link is not None:
-            note_end(root, name.writer, facts.link, stopped=facts.stopped, key=key)
-        if conversion.sealed_damages:
-            set_aside(journal)
-        else:
-            discard_journal(journal)
-        sync_folder(journal.parent)
-    return conversion
+    with _claimed(journal) as data:
+        if data is None:
+            return None
+        return _converted(root, journal, data, storage or LocalStorage(root), key)
 
 
 def convert_abandoned(archive: OpenArchive) -> None:
@@ -135,23 +116,56 @@ def convert_abandoned(archive: OpenArchive) -> None:
     A journal stays when it cannot be converted, or when its seal would need another key: then its
     gateway converts it, and a verification names it.
     """
-    folder, key = archive.location.local, archive.key
+    folder, storage, key = archive.location.local, archive.storage, archive.key
     try:
         waiting = journals(folder)
     except OSError:
         return
     for path in waiting:
-        with suppress(ArchiveError, OSError):
-            if _has_key(path, key):
-                convert(folder, path, archive.storage, key)
+        with suppress(ArchiveError, OSError), _claimed(path) as data:
+            if data is not None and _is_of_key(data, key):
+                _converted(folder, path, data, storage, key)
 
 
-def _has_key(journal: Path, key: bytes | None) -> bool:
+@contextmanager
+def _claimed(journal: Path) -> Iterator[bytes | None]:
+    """Claim a journal and yield its content; None when it is in use or gone."""
+    file = claim_journal(journal)
+    if file is None:
+        yield None
+        return
+    with os.fdopen(file, "rb") as opened:
+        yield opened.read()
+
+
+def _is_of_key(data: bytes, key: bytes | None) -> bool:
     """Return whether `key` is that of a journal, by the `mac` of its head."""
-    head = read_head(read_regular(journal))
+    head = read_head(data)
     if head is None or not head.keyed:
         return key is None
     return head.has_valid_mac(key)
+
+
+def _converted(
+    root: Path, journal: Path, data: bytes, storage: Storage, key: bytes | None
+) -> Conversion:
+    """Convert a claimed journal with the content `data`, as `convert` does."""
+    name = parse_journal_name(journal.stem)
+    fault = fault_of(data)
+    if name is None or fault:
+        set_aside(journal)
+        raise ArchiveError(f"{journal}: {fault or 'is not a journal'}; it was renamed to {DAMAGED}")
+    conversion = Conversion(journal)
+    facts = JournalFacts(journal.stem, name, data, acknowledged_size(journal), key)
+    _convert_rows(facts, conversion, storage)
+    if facts.link is not None:
+        note_end(root, name.writer, facts.link, stopped=facts.stopped, key=key)
+    if conversion.sealed_damages:
+        set_aside(journal)
+    else:
+        discard_journal(journal)
+    sync_folder(journal.parent)
+    return conversion
 
 
 def _convert_rows(facts: JournalFacts, conversion: Conversion, storage: Storage) -> None:

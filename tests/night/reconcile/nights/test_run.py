@@ -15,6 +15,7 @@ from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.run import run_dates
 from tests.archive.samples import DAY, QUICK, START, delivered, put, received
 from tests.archived import segments
+from tests.opened_files import opened_files
 
 KEY = b"a key of the seals"
 
@@ -41,6 +42,19 @@ def test_journals_that_a_slow_stop_left_are_converted_first(
 
     assert journals(tmp_path) == []
     assert (report.total("delivered"), report.findings) == (1, [])
+
+
+def test_a_night_opens_a_journal_once(tmp_path: Path) -> None:
+    """The key and the rows are read from the same bytes, also of one that a process may have."""
+    left_by_a_slow_stop(tmp_path, KEY)
+    (left,) = journals(tmp_path)
+
+    for key in (None, KEY):
+        with opened_files() as paths:
+            convert_abandoned(open_archive(tmp_path, key))
+
+        assert paths.count(str(left)) == 1
+    assert journals(tmp_path) == []
 
 
 @pytest.mark.parametrize("key", [None, b"another key of it"], ids=["none", "another"])

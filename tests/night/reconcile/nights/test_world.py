@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -40,30 +38,10 @@ from gateway.night.reconcile.nights.plan import plan_night
 from gateway.night.reconcile.nights.world import World, world_of
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
 from tests.night.archive.verification.chained import Chained, errors
+from tests.opened_files import opened_files
 
 ONE_DAY = timedelta(days=1)
 DATES = [DAY + each * ONE_DAY for each in (-1, 0, 1)]
-_OPENED: list[str] = []
-_COUNTING = {"on": False}
-
-
-def _count(event: str, arguments: tuple[object, ...]) -> None:
-    if event == "open" and _COUNTING["on"]:
-        _OPENED.append(str(arguments[0]))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hook() -> None:
-    sys.addaudithook(_count)  # stays for the life of the process
-
-
-@contextmanager
-def opened() -> Iterator[list[str]]:
-    """The paths that this process opens."""
-    _OPENED.clear()
-    _COUNTING["on"] = True
-    yield _OPENED
-    _COUNTING["on"] = False
 
 
 def world(root: Path, previous: Night = NO_NIGHT) -> World:
@@ -90,7 +68,7 @@ def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
         archive(tmp_path, received([number]), delivered([number]), start=START + number)
     once = open_archive(tmp_path).reading_once()
 
-    with opened() as paths:
+    with opened_files() as paths:
         found = world_in(once)
         find_inputs(once, DAY)
 
