@@ -22,7 +22,11 @@ from gateway.endpoints.source_memory import KeepsMemory
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.model.message import DeliveryMode, DroppedPayload, Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Outcome, Settlement
+from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.inbound.source_memories import SourceMemories
+from gateway.runtime.outbound.lane import Lane
+from gateway.runtime.outbound.sink_binding import SinkBinding
+from gateway.runtime.record.counters import EndpointState
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.rabbitmq_server import RabbitmqServer, Vhost
 from tests.endpoints.exchange import (
@@ -37,6 +41,7 @@ from tests.endpoints.exchange import (
     wait_for_loss,
 )
 from tests.memories import ROLE, memories_in
+from tests.runtime.outbound_batches import batch_of
 from tests.waiting import until
 
 T = TypeVar("T")
@@ -465,6 +470,28 @@ def test_a_full_queue_has_no_room(rabbitmq: Vhost) -> None:
         answers = send(sink, *(say(number, "queue:full") for number in range(5)))
 
     assert answers == [ACCEPTED] * 2 + [NO_ROOM] * 3
+
+
+def test_a_full_queue_beside_another_gives_that_one_few_copies(rabbitmq: Vhost) -> None:
+    """The server copies a message to both queues before the full one refuses it."""
+    messages, sink = 100, make_sink(rabbitmq.settings)
+    with plain_channel(rabbitmq) as channel:
+        arguments = {"x-max-length": 1, "x-overflow": "reject-publish"}
+        channel.queue_declare("full", durable=True, arguments=arguments)
+        channel.queue_declare("beside", durable=True)
+        for queue in ("full", "beside"):
+            channel.queue_bind(queue, "amq.topic", "t.#")
+    state = EndpointState("target", "sink")
+    lane = Lane(SinkBinding(sink, "rabbitmq", frozenset(), LaneLimits((0.05, 0.1))), state)
+    lane.start()
+    until(lambda: lane.direct)
+    lane.deliver(batch_of([say(number) for number in range(messages)]))
+    until(lambda: state.reconnects >= 5)
+    lane.stop()
+
+    with plain_channel(rabbitmq) as channel:
+        copies = channel.queue_declare("beside", passive=True).method.message_count
+    assert messages <= copies <= messages + state.reconnects + 1
 
 
 def test_a_memory_alarm_is_no_room_and_no_break(rabbitmq: Vhost) -> None:

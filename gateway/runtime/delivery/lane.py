@@ -7,6 +7,9 @@ again before any newer one.
 A batch that was in flight at several losses is searched by halves, without pauses while the target
 answers between the losses. A message that breaks connections alone is rejected as poisoned; the
 other messages are sent. For a while after one, a single loss is enough to search a batch.
+
+A target without room gets one message after each pause, until it accepts one. It may copy a message
+to several queues before one of them refuses it, and all of them get it again at each attempt.
 """
 
 from __future__ import annotations
@@ -65,6 +68,7 @@ class LaneState:
         # from the backlog, and not sent yet: as a whole, in bursts, or part by part
         self._taken: OutboundBatch | Burst | Isolation | None = None
         self._pace = Pace()
+        self._probes = False  # one message is sent, and no other before its answer
         self._search = Search()
 
     @property
@@ -129,6 +133,7 @@ class LaneState:
         batch = send.batch
         if batch.settle(send.positions, settlements, now):
             self._search.fruitless = 0
+            self._probes = self._probes and self.phase is Phase.BROKEN
             del self._unanswered[number]
             if batch.unsettled:
                 return None
@@ -140,6 +145,7 @@ class LaneState:
         full = [each.reason for each in refusals if each.rule == NO_ROOM.rule]
         if not self.broken(ours=len(full) == len(refusals)):
             return None
+        self._probes = bool(full)
         return Lost(full[0] if full else "messages were not answered")
 
     def broken(self, *, ours: bool = False) -> bool:
@@ -354,6 +360,8 @@ class LaneState:
 
     def _send_more(self, now: float) -> Action | None:
         """The next step for a batch of which a part was sent; None if there is none, or no more."""
+        if self._probes and self._unanswered:
+            return Wait(None)
         match self._taken:
             case Burst(batch, rest):
                 return self._send_burst(batch, rest, now)
@@ -381,15 +389,15 @@ class LaneState:
                 return Wait(None)
             self.held += batch.size
         isolate_after = 1 if self._search.is_wary(now) else self.limits.isolate_after
-        if batch.attempts < isolate_after and not batch.parts:
+        if self._probes or (batch.attempts < isolate_after and not batch.parts):
             batch.attempts += 1
             return self._send_burst(batch, batch.unsettled, now)
         self._taken = Isolation(batch, now + self.limits.stuck_after_seconds)
         return self._send_part(self._taken, now) or Wait(0.0)
 
     def _send_burst(self, batch: OutboundBatch, positions: Sequence[int], now: float) -> Send:
-        """Send the first of `positions` of the taken batch, as many as its rate allows."""
-        count = self._pace.burst(self.limits.rate, len(positions))
+        """Send the first of `positions` of the taken batch: a probe, or what its rate allows."""
+        count = 1 if self._probes else self._pace.burst(self.limits.rate, len(positions))
         self._taken = Burst(batch, rest) if (rest := positions[count:]) else None
         return self._send(batch, positions[:count], now)
 

@@ -72,11 +72,29 @@ class Driver:
     def accept(self, name: str, when: WhenFull = WhenFull.SLOW) -> Action | None:
         return self.lane.accept(batch(name, when), 0.0)
 
+    def next_send(self) -> Send:
+        """Do what comes before the next send, also on the disk; return that."""
+        for _ in range(100):
+            action = self.step()
+            match action:
+                case Send():
+                    return action
+                case Store(batch):
+                    self.write(action)
+                    self.spool.stored(batch)
+                case Read():
+                    self.read(action)
+                case Mark(number):
+                    self.spool.marked(number)
+                case _:
+                    self.perform(action)
+        raise AssertionError("nothing is sent")
+
     def write(self, store: Store) -> None:
         """Begin to write a batch: it is on its way to the disk."""
+        number, messages = store.batch.number, store.batch.messages_at(store.batch.unsettled)
         self.spool.written(store.batch, 1)
-        number = store.batch.number
-        self.rows[number] = SpoolRow(number, number, 1, 1, store.batch.messages)
+        self.rows[number] = SpoolRow(number, number, 1, len(messages), messages)
         self.spool.queued_for_disk(store.batch)
 
     def read(self, request: Read) -> None:
@@ -352,3 +370,31 @@ def test_a_connection_forgets_that_its_attempt_was_hastened() -> None:
     lane.recover(3.0, 0.0)
 
     assert lane.next(3.0, 0) == Wait(8.0)
+
+
+@pytest.mark.parametrize("spool", [True, False], ids=["spool", "memory"])
+def test_a_target_without_room_gets_one_message_at_a_time_until_it_takes_one(
+    *, spool: bool
+) -> None:
+    """Other queues of its broker may have room, and get each message again at each attempt."""
+    driver = Driver(spool=spool)
+    driver.connect()
+    driver.step()
+    sends = [
+        sent(driver.lane.accept(batch_of([Message(f"{each}{n}", b"") for n in range(3)]), 0.0))
+        for each in "ab"
+    ]
+    assert driver.lane.answered(sends[0].number, [ACCEPTED, NO_ROOM, NO_ROOM], 0.0)
+
+    for _ in range(LIMITS.isolate_after + 2):
+        probe = driver.next_send()
+        assert addresses(probe) == ["a1"]
+        assert driver.step() == Wait(None)
+        assert driver.lane.answered(probe.number, [NO_ROOM], 0.0)
+
+    probe = driver.next_send()
+    assert driver.lane.answered(probe.number, [ACCEPTED], 0.0) is None
+    left = addresses(driver.next_send())
+    if not spool:
+        left += addresses(driver.next_send())
+    assert left == ["a2", "b0", "b1", "b2"]
