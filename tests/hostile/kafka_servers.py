@@ -452,6 +452,9 @@ def _ending_fetches() -> Iterable[tuple[str, bytes]]:
 def _reading() -> Iterable[tuple[str, Behaviour]]:
     yield "heartbeat-member-unknown", one_answer(HEARTBEAT, b"\0\x19")
     yield "fetch-close", end_at(FETCH, close)
+    yield "fetch-length-huge", script({}, size=HUGE, of=FETCH)
+    two = {METADATA: lambda port: [metadata([server(port), server(port, number=2)], [topic()])]}
+    yield "fetch-length-huge-of-one-server", script(two, size=HUGE, of=FETCH)
     for name, content in _ending_fetches():
         yield f"fetch-{name}", one_answer(FETCH, content)
 
