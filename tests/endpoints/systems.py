@@ -515,6 +515,7 @@ def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
         spell=lambda levels: f"{levels[0]}:{'.'.join(levels[1:])}",
         rest=lambda levels: levels[0],
         illegal="a b:c",
+        longest=("max_message_in", 1_000),
         stop=server.stop,
         start=server.start,
         dying=dying,

@@ -471,17 +471,17 @@ def _read_on() -> Iterable[tuple[str, Behaviour]]:
     for error in (22, 25, 27, 999):
         yield f"commit-error-{error}", script({COMMIT: first_honest(accepted(error), COMMIT)})
     yield "commit-silent", script({COMMIT: first_honest(None, COMMIT)})
-    yield "fetch-gzip-bomb", script({FETCH: _bomb()})
+    yield "fetch-packed-long-message", script({FETCH: _packed_long()})
 
 
-def _bomb() -> Answer:
-    """Answer once with a batch of few bytes that unpack to many."""
+def _packed_long() -> Answer:
+    """Answer once with a batch of few bytes whose message is longer than the source takes."""
     left = iter(range(1))
 
     def answer(port: int) -> Iterable[bytes] | None:
         if next(left, None) is None:
             return HONEST[FETCH](port)
-        return [fetched(batch(gzip.compress(bytes(512 * MIB), 1), attributes=1))]
+        return [fetched(batch(gzip.compress(record(bytes(7 * MIB)), 1), attributes=1))]
 
     return answer
 
@@ -489,7 +489,7 @@ def _bomb() -> Answer:
 def _settings(port: int) -> KafkaSettings:
     found = KafkaSettings(
         bootstrap_servers=(f"127.0.0.1:{port}",), connect_timeout=1.0, answer_timeout=1.0,
-        session_timeout=1.0,
+        session_timeout=1.0, max_message_in=4 * MIB,
     )  # fmt: skip
     return found.for_gateway("gateway", "kafka")
 

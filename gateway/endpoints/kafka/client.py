@@ -168,8 +168,12 @@ def producer_options(
 def consumer_options(
     settings: KafkaSettings, instance: str, faults: ClientFaults
 ) -> dict[str, Any]:
-    """Return the options of a source's client; errors as in `client_options`."""
-    longest = max(settings.max_message_in, 1_048_576)
+    """Return the options of a source's client; errors as in `client_options`.
+
+    A server sends a batch whole, however long: one of twice the limit is taken, so that a message
+    which is longer than the limit is a dead letter and does not stop the source.
+    """
+    longest = max(2 * settings.max_message_in, 1_048_576)
     window = max(settings.receive_window_bytes // 4, 65_536)
     return client_options(settings, instance, faults) | {
         "group.id": settings.group_id.replace("{instance}", instance) or settings.name,
