@@ -564,6 +564,7 @@ def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
         broker=server,
         keeps_killed=False,
         wipe=wipe,
+        longest=("max_message_in", 1_000),
         dying=dying,
     )
 

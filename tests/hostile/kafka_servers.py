@@ -452,6 +452,9 @@ def _ending_fetches() -> Iterable[tuple[str, bytes]]:
 def _reading() -> Iterable[tuple[str, Behaviour]]:
     yield "heartbeat-member-unknown", one_answer(HEARTBEAT, b"\0\x19")
     yield "fetch-close", end_at(FETCH, close)
+    yield "fetch-length-huge", script({}, size=HUGE, of=FETCH)
+    two = {METADATA: lambda port: [metadata([server(port), server(port, number=2)], [topic()])]}
+    yield "fetch-length-huge-of-one-server", script(two, size=HUGE, of=FETCH)
     for name, content in _ending_fetches():
         yield f"fetch-{name}", one_answer(FETCH, content)
 
@@ -468,17 +471,17 @@ def _read_on() -> Iterable[tuple[str, Behaviour]]:
     for error in (22, 25, 27, 999):
         yield f"commit-error-{error}", script({COMMIT: first_honest(accepted(error), COMMIT)})
     yield "commit-silent", script({COMMIT: first_honest(None, COMMIT)})
-    yield "fetch-gzip-bomb", script({FETCH: _bomb()})
+    yield "fetch-packed-long-message", script({FETCH: _packed_long()})
 
 
-def _bomb() -> Answer:
-    """Answer once with a batch of few bytes that unpack to many."""
+def _packed_long() -> Answer:
+    """Answer once with a batch of few bytes whose message is longer than the source takes."""
     left = iter(range(1))
 
     def answer(port: int) -> Iterable[bytes] | None:
         if next(left, None) is None:
             return HONEST[FETCH](port)
-        return [fetched(batch(gzip.compress(bytes(512 * MIB), 1), attributes=1))]
+        return [fetched(batch(gzip.compress(record(bytes(7 * MIB)), 1), attributes=1))]
 
     return answer
 
@@ -486,7 +489,7 @@ def _bomb() -> Answer:
 def _settings(port: int) -> KafkaSettings:
     found = KafkaSettings(
         bootstrap_servers=(f"127.0.0.1:{port}",), connect_timeout=1.0, answer_timeout=1.0,
-        session_timeout=1.0,
+        session_timeout=1.0, max_message_in=4 * MIB,
     )  # fmt: skip
     return found.for_gateway("gateway", "kafka")
 

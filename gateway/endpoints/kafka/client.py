@@ -34,6 +34,9 @@ _STEP: Final = 0.2  # seconds of a question for the cluster
 _MS: Final = 1_000
 _ADDRESS: Final = re.compile(r"(?:\w+://)?(?P<server>\S+:\d+)/(?:bootstrap|-?\d+): (?P<text>.*)")
 _STATE: Final = re.compile(r"\s*\(after \d+ms in state \w+\)")
+_TOO_LONG: Final = (
+    "Invalid response size"  # an error without a code of its own: rdkafka_transport.c
+)
 _LOG_IN: Final = "see `username`, `password`, `mechanism` and `token`"
 # Refusals that another attempt does not change.
 _REFUSALS: Final = frozenset(
@@ -51,8 +54,9 @@ _REFUSALS: Final = frozenset(
 class ClientFaults:
     """The errors of a client since it was made, each logged once.
 
-    `on_lost` is called once, in a thread of the library or of `poll`, when no server can be reached
-    or the client is at its end. Thread-safe: guarded by self._lock.
+    `on_lost` is called once, in a thread of the library or of `poll`, when no server can be
+    reached, the client is at its end, or an answer is too long: the library would ask for it again
+    for ever. Thread-safe: guarded by self._lock.
     """
 
     def __init__(
@@ -62,16 +66,16 @@ class ClientFaults:
         self._lock = Lock()
         self._logged: set[str] = set()
         self.last: KafkaError | None = None  # of one server
-        self.lost: KafkaError | None = None  # all servers are away, or the client is at its end
+        self.lost: KafkaError | None = None  # that ended the client
 
     def note(self, error: KafkaError) -> None:
         """Take an error of the client (`error_cb`)."""
-        is_over = error.fatal() or error.code() == KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
-        if not is_over:
+        is_away = error.code() == KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
+        if not is_away:
             self.last = error
         self._say(error.str())
-        if is_over and self.lost is None:
-            self.lost = error if error.fatal() else self.last or error
+        if self.lost is None and (is_away or error.fatal() or _TOO_LONG in error.str()):
+            self.lost = self.last or error
             self._on_lost(self.lost)
 
     def log(self, _level: int, _form: str, *args: object) -> None:
@@ -164,8 +168,12 @@ def producer_options(
 def consumer_options(
     settings: KafkaSettings, instance: str, faults: ClientFaults
 ) -> dict[str, Any]:
-    """Return the options of a source's client; errors as in `client_options`."""
-    longest = max(settings.max_message_in, 1_048_576)
+    """Return the options of a source's client; errors as in `client_options`.
+
+    A server sends a batch whole, however long: one of twice the limit is taken, so that a message
+    which is longer than the limit is a dead letter and does not stop the source.
+    """
+    longest = max(2 * settings.max_message_in, 1_048_576)
     window = max(settings.receive_window_bytes // 4, 65_536)
     return client_options(settings, instance, faults) | {
         "group.id": settings.group_id.replace("{instance}", instance) or settings.name,

@@ -69,7 +69,7 @@ from gateway.errors import (
     TakenOverError,
     first_line,
 )
-from gateway.model.message import Message
+from gateway.model.message import DroppedPayload, Message
 
 log = logging.getLogger(__name__)
 
@@ -268,7 +268,10 @@ class KafkaIntake:
         name = claimed if claimed and self._has_header_names else name_of(place.topic, record.key())
         if (payload := record.value()) is None:
             headers = headers.with_properties({**headers.properties, TOMBSTONE: True})
-        message = Message(name, payload or b"", headers, proof)
+            payload = b""
+        elif len(payload) > self._settings.max_message_in:
+            payload = DroppedPayload(len(payload))
+        message = Message(name, payload, headers, proof)
         return ReceivedMessage(message, place, offset, identity)
 
     def _refused(self, error: KafkaError, topic: str | None) -> None:

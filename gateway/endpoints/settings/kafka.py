@@ -88,8 +88,8 @@ class KafkaSettings(EndpointSettings):
         maximum=MAX_MESSAGE,
     )
     max_message_in: int = size(
-        "bytes of the longest batch of messages that a source takes from a partition at once; a"
-        " longer one stops that source",
+        "bytes of the longest payload that a source takes; a longer message is a dead letter"
+        " without its payload. A batch with twice as many bytes stops the source",
         33_554_432,
         minimum=1_000,
         maximum=MAX_MESSAGE,
