@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +28,7 @@ ELSEWHERE = {  # the begin of a block, and the test that reads it
     "# values: ": "tests/deploy/test_chart.py",
 }
 PROOFS = "docs/proofs.md:"  # tests/proofs/test_doc.py reads its blocks
+EXTENSION = "docs/extending.md:"  # its blocks are parts of one module, which a test installs
 WRONG = "# wrong.yaml\n"  # README.md shows its errors
 PARTS = {  # the first key of a part of a section, and the section around it
     "from": "routes:\n  part:\n",
@@ -79,3 +82,37 @@ def test_a_block_of_python_imports_what_is_there(text: str) -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gateway."):
             module = import_module(str(node.module))
             assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+
+
+@pytest.mark.parametrize("place", [each for each in PYTHON if not each.startswith(EXTENSION)])
+def test_a_block_of_python_has_all_its_names(place: str) -> None:
+    """A block that is pasted alone must not end with a NameError."""
+    text = PYTHON[place]
+    ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-q", "-"]
+    ran = subprocess.run(ruff, input=text, capture_output=True, text=True, check=False)  # noqa: S603
+    assert ran.returncode == 0, ran.stdout
+
+
+FENCES = {  # the languages of all fences, each with the test that reads them
+    "": "tests/test_docs_commands.py",
+    "conf": "tests/imports/test_command.py",
+    "console": "tests/test_docs_commands.py",
+    "ini": "tests/tutorials/walk.py",
+    "python": "tests/test_docs_files.py",
+    "sh": "tests/test_docs_commands.py",
+    "sql": "tests/night/reconcile/test_queries.py",
+    "text": "",  # an output or a grammar
+    "toml": "tests/extension/test_extension.py",
+    "yaml": "tests/test_docs_files.py",
+}
+
+
+def test_each_fence_has_a_language_that_a_test_reads() -> None:
+    found = {
+        (page.relative_to(ROOT).as_posix(), language)
+        for page in PAGES
+        for language in re.findall(r"^ *```(\w*)(?: \w+)?\n(?:.*?)^ *```$",
+                                   page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    }  # fmt: skip
+    assert {each for each in found if each[1] not in FENCES} == set()
+    assert {each for each in FENCES.values() if each and not (ROOT / each).exists()} == set()

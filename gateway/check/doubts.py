@@ -38,11 +38,8 @@ def memory_targets(configuration: Configuration) -> Iterator[Doubt]:
         if not find_kind(settings).in_process or settings.broker_key in taken:
             continue
         if senders := _senders(name, configuration):
-            reason = (
-                f"endpoint {name!r}: {senders} count as delivered, stay in this"
-                " process and are lost when it ends: no route takes them from there"
-            )
-            hint = "send to a broker outside of this process, or add a route from this endpoint"
+            reason = f"endpoint {name!r}: {senders} count as delivered and are lost at the end"
+            hint = "send elsewhere, or add a route from here"
             yield ("endpoints", name, "kind"), reason, hint
 
 
@@ -102,9 +99,9 @@ def unlimited_brokers(configuration: Configuration) -> Iterator[Doubt]:
             if known.hosts is not None and any(map(known.hosts.fullmatch, hosts)):
                 reason = (
                     f"endpoint {name!r}: {known.title} closes the connection for a name past its"
-                    " limits, which are tighter than those of its system"
+                    " limits"
                 )
-                hint = f"write `limits: {known.name}`, so that such names become dead letters"
+                hint = f"write `limits: {known.name}`"
                 yield ("endpoints", name), reason, hint
 
 
@@ -119,8 +116,8 @@ def short_retention(configuration: Configuration) -> Iterator[Doubt]:
     if archive.keep_days is None or archive.keep_days >= _ENOUGH:
         return
     reason = (
-        f"`keep_days: {archive.keep_days}`: a copy that is lost with the spool is missing after"
-        f" {SPOOLED_DAYS} days; without nights its date is removed before"
+        f"`keep_days: {archive.keep_days}` ends before the {SPOOLED_DAYS} days in which a copy may"
+        " wait"
     )
     hint = f"set `keep_days: {_ENOUGH}` or more, or run gateway reconcile each night"
     yield ("archive", "keep_days"), reason, hint
@@ -160,11 +157,8 @@ def changing_instance(configuration: Configuration) -> Iterator[Doubt]:
     """
     instance = configuration.gateway.instance
     if _CHANGING.search(instance):
-        reason = f"instance {instance!r} looks like a name that changes at each start"
-        hint = (
-            "use one that stays, such as the pod of a StatefulSet or the name of a host: a night"
-            " waits for each instance until it returns"
-        )
+        reason = f"instance {instance!r} looks like one that changes at each start"
+        hint = "use a name that stays, such as a StatefulSet's pod"
         yield ("gateway", "instance"), reason, hint
 
 
@@ -192,15 +186,8 @@ def kept_shares(configuration: Configuration) -> Iterator[Doubt]:
         if not key or not route.source.share or settings.mode is DeliveryMode.AT_MOST_ONCE:
             continue
         if getattr(settings, key):
-            reason = (
-                f"route {route.name!r}: the broker keeps the sessions of the share's members, so"
-                " new messages wait for a gateway that is dead, and come out of order when it"
-                " returns"
-            )
-            hint = (
-                "start a dead gateway again soon, with the same client id; or set"
-                f" `{key}: 0`, which loses what it had not acknowledged"
-            )
+            reason = f"route {route.name!r}: new messages wait for a dead gateway of the share"
+            hint = f"start it again with its client id, or set `{key}: 0`"
             yield ("routes", route.name, "from"), reason, hint
 
 
@@ -219,10 +206,10 @@ def lost_retain_flags(configuration: Configuration) -> Iterator[Doubt]:
         taking = next((each.name for each in keeping), None)
         if ignoring and taking:
             reason = (
-                f"endpoint {name!r}: route {ignoring!r} ignores retained messages, and so live ones"
-                f" come without RETAIN: targets of {taking!r} do not retain them"
+                f"route {ignoring!r} ignores retained messages, so {taking!r} gets live ones"
+                " without RETAIN"
             )
-            hint = "let the routes that ignore retained messages begin at an endpoint of their own"
+            hint = f"give {ignoring!r} an endpoint of its own"
             yield ("routes", ignoring, "retained"), reason, hint
 
 
@@ -240,14 +227,8 @@ def separate_sessions(configuration: Configuration) -> Iterator[Doubt]:
         kept = key and getattr(settings, key) and settings.mode is not DeliveryMode.AT_MOST_ONCE
         if not kept or len(settings.addresses) == 1 or getattr(settings, "cluster", True):
             continue
-        reason = (
-            f"endpoint {name!r}: each broker keeps a session of its own: messages that one of them"
-            " has kept wait there until the gateway is at its address again"
-        )
-        hint = (
-            "write `cluster: true` if the addresses are nodes of one cluster, which shares"
-            f" sessions; or `{key}: 0`, so that nothing waits and each break is a gap"
-        )
+        reason = f"endpoint {name!r}: each address keeps its own session"
+        hint = f"write `cluster: true` if they share one, or `{key}: 0`"
         yield ("endpoints", name, "host"), reason, hint
 
 
@@ -309,11 +290,10 @@ def thinned_fields(configuration: Configuration) -> Iterator[Doubt]:
             made = target.name_fields or route.names_of
             if target.thin is not None and target.thin.seconds and made:
                 reason = (
-                    f"route {route.name!r}: names at {target.endpoint!r} are made of fields, so a"
-                    " message that waits for its interval arrives after newer ones of another"
-                    " name; nights call these out of order"
+                    f"route {route.name!r}: of names made of fields, nights call a late message"
+                    " out of order"
                 )
-                hint = "use `on_change`, or names that the source name alone makes"
+                hint = "use `on_change`, or leave fields out"
                 yield ("routes", route.name, "to"), reason, hint
 
 
@@ -330,11 +310,10 @@ def thinned_beside_others(configuration: Configuration) -> Iterator[Doubt]:
             continue
         seen.add(found)
         reason = (
-            f"route {name!r}: {endpoints[0]!r} leaves out messages by what it sent itself, and"
-            f" {endpoints[1]!r} may send the same names to that broker: an older value may stay"
-            " there"
+            f"route {name!r}: {endpoints[1]!r} may send names there that {endpoints[0]!r} thins:"
+            " an old value may stay"
         )
-        yield ("routes", name, "to"), reason, "let one endpoint send all messages of a thinned name"
+        yield ("routes", name, "to"), reason, "let one endpoint send each name"
 
 
 def absent_drivers(configuration: Configuration) -> Iterator[Doubt]:

@@ -28,10 +28,8 @@ from gateway.routing.route import Route
 WRITE_TWO_ROUTES = (
     "write two routes, each with an `exclude` of its own, in place of `direction: both`"
 )
-SET_TOO_LONG = (
-    "nothing to do: the file has 'on_too_long: refuse', and each of these names is a dead letter"
-)
-SHORTEN_TO_SEND = "; write 'on_too_long: shorten' in its place to send them"
+SET_TOO_LONG = "nothing to do: 'on_too_long: refuse' makes a dead letter of each"
+SHORTEN_TO_SEND = ", and 'shorten' would send it"
 
 
 def load_proven(path: Path) -> Configuration:
@@ -147,7 +145,7 @@ def _limits_once(
         key = (each.route, _sets_too_long(_key_path(each), configuration)) if is_limit else id(each)
         groups.setdefault(key, []).append(each)
     for first, *others in groups.values():
-        more = f"; as do {len(others)} more of its patterns and targets" if others else ""
+        more = f"; {len(others)} more alike" if others else ""
         yield replace(first, text=first.text + more)
 
 

@@ -86,7 +86,6 @@ def _shared_sources(configuration: Configuration) -> Iterator[ConfigError]:
             "pair-shared-source",
             f"endpoint {source!r}: while {first} is away, nothing is received for"
             f" {' and '.join(others)} either",
-            "write a source endpoint with its own client id, or queue, for each target; what waits"
-            " is at its broker, up to the limit of that (mosquitto: `max_queued_messages`)",
+            "write a source endpoint for each target",
             "warning",
         )

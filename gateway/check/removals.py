@@ -10,11 +10,8 @@ from gateway.config.load import Configuration
 from gateway.errors import ConfigError
 from gateway.routing.route import Route
 
-_ONE_SELECTOR: Final = (
-    "give routes with another selector, or none, an endpoint of their own: the server evaluates a"
-    " selector that all routes of an endpoint have in common"
-)
-_OTHERS: Final = "add a route without a selector that takes the others, such as to another queue"
+_ONE_SELECTOR: Final = "give each selector an endpoint of its own"  # its server evaluates it then
+_OTHERS: Final = "add a route without a selector"
 _TWO_QUEUES: Final = (
     "write two routes, and let the second send to something that the first does not read"
 )
@@ -34,8 +31,8 @@ def unselected_removals(configuration: Configuration) -> Iterator[ConfigError]:
         if not _removes(route, configuration) or _takes_all(configuration, route):
             continue
         reason = (
-            f"route {route.name!r}: {subscription!r} loses each message before the gateway"
-            " evaluates the selector: one that no route selects becomes a dead letter `unselected`"
+            f"route {route.name!r}: a message of {subscription!r} that no route selects becomes a"
+            " dead letter"
         )
         settings = configuration.endpoints[route.endpoint].settings
         hint = _ONE_SELECTOR if settings.evaluates_selectors else _OTHERS

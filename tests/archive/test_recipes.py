@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -87,19 +88,74 @@ def test_a_done_date_is_committed_to_iceberg_once_and_leaves_it_before_its_files
     assert all(path.is_file() for path in root.glob("date=*/hour=*/*.parquet"))
 
 
+class Tasks:
+    """Stands in for the decorators of Airflow, which is not installed: notes each task and edge."""
+
+    def __init__(self) -> None:
+        self.called: list[tuple[str, str, tuple[str, ...]]] = []
+        self.edges: list[tuple[str, str]] = []
+
+    def dag(self, **_: object) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        return lambda function: function
+
+    def task(
+        self, _: object, task_id: str, trigger_rule: str = "all_success"
+    ) -> Callable[..., Called]:
+        def called(*words: str) -> Called:
+            self.called.append((task_id, trigger_rule, words))
+            return Called(task_id, self.edges)
+
+        return called
+
+
+@dataclass
+class Called:
+    """A task of the recipe; `>>` notes an edge."""
+
+    name: str
+    edges: list[tuple[str, str]]
+
+    def __rshift__(self, other: Called) -> None:
+        self.edges.append((self.name, other.name))
+
+
+def airflow_recipe(
+    monkeypatch: pytest.MonkeyPatch, tasks: Tasks | None = None
+) -> dict[str, Callable[..., object]]:
+    """Run the block of the page, and return what it defines."""
+    exceptions, decorators = ModuleType("airflow.exceptions"), ModuleType("airflow.decorators")
+    vars(exceptions).update(AirflowException=Again, AirflowFailException=ForGood)
+    tasks = tasks or Tasks()
+    vars(decorators).update(dag=tasks.dag, task=tasks.task)
+    monkeypatch.setitem(sys.modules, "airflow", ModuleType("airflow"))
+    monkeypatch.setitem(sys.modules, "airflow.exceptions", exceptions)
+    monkeypatch.setitem(sys.modules, "airflow.decorators", decorators)
+    defined: dict[str, Callable[..., object]] = {}
+    exec(recipe("operations.md", "airflow"), defined)  # noqa: S102  # the recipe of the page
+    return defined
+
+
+def test_airflow_compacts_after_the_night_whatever_its_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The whole block runs as it is pasted: it imported no `dag`."""
+    tasks = Tasks()
+    airflow_recipe(monkeypatch, tasks)
+
+    assert tasks.called == [
+        ("reconcile", "all_success", ("reconcile", "ARCHIVE")),
+        ("compact", "all_done", ("archive", "compact", "ARCHIVE")),
+    ]
+    assert tasks.edges == [("reconcile", "compact")]
+
+
 @pytest.mark.parametrize(
     ("status", "expected"), [(0, 0), (3, 3), (1, "for good"), (2, "again"), (-9, "for good")]
 )
 def test_airflow_retries_a_night_without_an_answer_only(
     monkeypatch: pytest.MonkeyPatch, status: int, expected: int | str
 ) -> None:
-    """The exceptions stand in for those of Airflow, which is not installed."""
-    exceptions = ModuleType("airflow.exceptions")
-    vars(exceptions).update(AirflowException=Again, AirflowFailException=ForGood)
-    monkeypatch.setitem(sys.modules, "airflow", ModuleType("airflow"))
-    monkeypatch.setitem(sys.modules, "airflow.exceptions", exceptions)
-    defined: dict[str, Callable[..., object]] = {}
-    exec(recipe("operations.md", "airflow"), defined)  # noqa: S102  # the recipe of the page
+    defined = airflow_recipe(monkeypatch)
 
     def ended(command: list[str], *, check: bool) -> subprocess.CompletedProcess[str]:
         assert (command, check) == (["gateway", "reconcile", "ARCHIVE"], False)

@@ -28,8 +28,7 @@ def test_a_host_of_a_known_broker_gets_the_setting_to_write(tmp_path: Path) -> N
 
     assert warning == (
         f"{tmp_path}/gateway.yaml:3:3: warning: endpoint 'far': AWS IoT Core closes the connection"
-        " for a name past its limits, which are tighter than those of its system; write"
-        " `limits: aws-iot`, so that such names become dead letters"
+        " for a name past its limits; write `limits: aws-iot`"
     )
 
 

@@ -37,6 +37,6 @@ def test_a_route_has_one_finding_about_long_names_and_one_note(tmp_path: Path) -
         ("warning", 11), ("note", 13), ("warning", 16),
     ]  # fmt: skip
     assert [each.reason.rpartition("; ")[2] for each in found[:2]] == [
-        "as do 3 more of its patterns and targets", "as do 1 more of its patterns and targets",
+        "3 more alike", "1 more alike",
     ]  # fmt: skip
-    assert "as do" not in found[2].reason
+    assert "alike" not in found[2].reason

@@ -28,7 +28,7 @@ SOLACE = "kind: solace, dialect: smf, url: 'tcp://h:1'"
 SHARED = JMS + ", shared: '{pattern}'"
 NOT_OURS, DIRECT = ", queue: q, subscribe_queue: false", ", guaranteed: false, share: s"
 ONE, OTHER, NONE = "x = '1'", "x = '2'", ""
-ONE_ENDPOINT, ANOTHER_ROUTE = "an endpoint of their own", "a route without a selector"
+ONE_ENDPOINT, ANOTHER_ROUTE = "an endpoint of its own", "a route without a selector"
 CASES = [
     pytest.param(RABBIT, [("queue:a", ONE)], ["r0"], ANOTHER_ROUTE, id="rabbitmq-queue"),
     pytest.param(RABBIT, [("a.#", ONE)], [], "", id="rabbitmq-own-queue"),

@@ -33,7 +33,7 @@ def test_days_below_those_of_the_spool_are_a_warning(tmp_path: Path) -> None:
     (text,) = found(tmp_path, SPOOL + "archive: {path: archive, keep_days: 2}\n")
 
     assert text.startswith("9:")
-    assert "a copy that is lost with the spool is missing after 7 days" in text
+    assert "`keep_days: 2` ends before the 7 days in which a copy may wait" in text
     assert "set `keep_days: 8` or more, or run gateway reconcile each night" in text
 
 

@@ -68,8 +68,8 @@ def test_a_share_whose_sessions_are_kept_is_a_warning(tmp_path: Path, version: s
     (warning,) = found(tmp_path, "kept-share", plant=plant, pattern=SHARE)
 
     assert (warning.severity, warning.line) == ("warning", 6)
-    assert "messages wait for a gateway that is dead" in warning.reason
-    assert "start a dead gateway again soon, with the same client id" in warning.hint
+    assert "messages wait for a dead gateway of the share" in warning.reason
+    assert "start it again with its client id" in warning.hint
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_sessions_at_several_brokers_are_a_warning(tmp_path: Path, version: str)
     (warning,) = found(tmp_path, "separate-sessions", plant=f'{TWO}, version: "{version}"')
 
     assert (warning.severity, warning.line, warning.column) == ("warning", 2, 29)
-    assert "messages that one of them has kept wait there" in warning.reason
+    assert "each address keeps its own session" in warning.reason
     assert "`cluster: true`" in warning.hint
 
 

@@ -22,6 +22,7 @@ from tests.brokers import servers
 from tests.brokers.rabbitmq_server import skip_without_rabbitmq
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.endpoints.exchange import collect, opened, send
+from tests.printed_commands import ROOT, fences
 
 USER = "gateway-of-the-plant"
 
@@ -63,10 +64,7 @@ def settings(
             f"ssl_options.cacertfile = {folder}/authority.pem",
             f"ssl_options.certfile = {folder}/broker.pem",
             f"ssl_options.keyfile = {folder}/broker.key",
-            "ssl_options.verify = verify_peer",
-            "ssl_options.fail_if_no_peer_cert = true",
-            "ssl_cert_login_from = common_name",
-            "auth_mechanisms.1 = EXTERNAL",
+            *printed_lines(),
         ],
         ["rabbitmq_auth_mechanism_ssl"],
     )
@@ -82,6 +80,12 @@ def settings(
         )  # fmt: skip
     finally:
         node.kill()
+
+
+def printed_lines() -> list[str]:
+    """Return the lines of `rabbitmq.conf` that the page shows."""
+    (block,) = fences("ini", (ROOT / "docs/rabbitmq.md").read_text(encoding="utf-8"))
+    return block.splitlines()
 
 
 def certificate(folder: Path, name: str) -> TlsSettings:

@@ -160,7 +160,7 @@ SIZES = [
         "o/{r...}",
         "ems",
         "E.{r...}",
-        "247 characters become 247 characters, and 246 is the limit, ems keeps 3 of 249 for itself",
+        "past 246 characters, 64 levels or 127 characters in one level",
         (246, 247),
         id="ems-keeps-a-part",
     ),
@@ -169,7 +169,7 @@ SIZES = [
         "o.>",
         "smf",
         None,
-        "86 characters with '漢' become 252 bytes, and 250 is the limit; 85 characters",
+        "past 85 characters with '漢'",
         (85, 86),
         id="bytes-of-characters",
     ),
@@ -183,11 +183,11 @@ SIZES = [
         id="all-fit",
     ),
     pytest.param(
-        "smf", "o/{r...}", "ems", "E.{r...}", "65 levels become 65 levels, and 64 is the limit", (),
+        "smf", "o/{r...}", "ems", "E.{r...}", "64 levels", (),
         id="levels",
     ),
     pytest.param(
-        "mqtt", "o/{x}", "ems", "E.{x}", "130 characters become 128 characters in one level", (),
+        "mqtt", "o/{x}", "ems", "E.{x}", "past 127 characters in one level", (),
         id="one-level",
     ),
 ]  # fmt: skip

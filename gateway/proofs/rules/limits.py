@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gateway.dialects.base import Dialect
 from gateway.dialects.names import split_levels
 from gateway.errors import LimitError
 from gateway.model.limits import Unit
@@ -19,15 +18,8 @@ from gateway.proofs.search.translated_name import TranslatedName
 
 MAX_EXAMPLE_CHARACTERS = 1_000  # longer names are left out of the example
 WIDE_CHARACTER = "漢"  # one character, three bytes
-HINT = (
-    "write 'on_too_long: shorten' at the target, or shorten the template; or write"
-    " 'on_too_long: refuse' there: then each of these names is a dead letter, and no warning"
-)
-
-TOPIC_HINT = (
-    "write what is long into the `key`; or write 'on_too_long: refuse' at the target: then each of"
-    " these names is a dead letter, and no warning"
-)
+HINT = "set 'on_too_long: shorten' or 'refuse'"
+TOPIC_HINT = "use the `key`, or set 'on_too_long: refuse'"
 
 
 def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterator[RouteFinding]:
@@ -40,11 +32,7 @@ def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterat
     """
     dialect = flow.target.renderer.dialect
     if flow.has_fields and dialect.limits:
-        room = _room(dialect)
-        text = (
-            f"{flow.shown_fields} may have any length: {flow.target.endpoint!r} refuses the names"
-            f" that become too long, where {room}"
-        )
+        text = f"{flow.shown_fields} may make names past the limits of {flow.target.endpoint!r}"
         yield flow.finding("past-limit", "warning", text, _hint(flow))
         return
     for filler in _fillers(flow):
@@ -54,7 +42,7 @@ def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterat
             edge = growth.find_edge(edges)
             if edge is not None and isinstance(error := edge[1].error, LimitError):
                 names = edge[0].source_name, edge[1].source_name
-                found.setdefault(error.rule, (_clause(growth, error, *names), *names))
+                found.setdefault(error.rule, (_clause(growth, error, names[0]), *names))
         if found:
             yield _finding(flow, list(found.values()))
             return
@@ -82,9 +70,9 @@ def _cap(flow: Flow, unit: Unit) -> int | None:
 
 def _finding(flow: Flow, edges: Sequence[tuple[str, str, str]]) -> RouteFinding:
     ends = flow.source.route.endpoint, flow.target.endpoint
-    clauses = "; ".join(clause for clause, *_ in edges)
-    room = _room(flow.source.route.dialect)
-    text = f"{ends[1]!r} refuses some names of {ends[0]!r}, where {room}: {clauses}"
+    *clauses, last = (clause for clause, *_ in edges)
+    past = " or ".join(filter(None, (", ".join(clauses), last)))
+    text = f"{ends[1]!r} refuses names of {ends[0]!r} past {past}"
     names = [name for _, *names in edges for name in names if len(name) <= MAX_EXAMPLE_CHARACTERS]
     return flow.finding("past-limit", "warning", text, _hint(flow), names)
 
@@ -93,23 +81,12 @@ def _hint(flow: Flow) -> str:
     return HINT if flow.target.renderer.dialect.key is None else TOPIC_HINT
 
 
-def _room(dialect: Dialect) -> str:
-    figures = [f"{limit.maximum:,} {limit.unit.value}" for limit in dialect.limits]
-    return f"{dialect.name} allows {', '.join(figures)}" if figures else "no limit is stated"
-
-
-def _clause(growth: NameGrowth, error: LimitError, fitting: str, refused: str) -> str:
-    """Say which is the longest name of the source that fits, and what the next one becomes."""
-    dialect, limit = growth.flow.source.route.dialect, growth.limit
-    unit = "characters"
-    over, fits = len(refused), len(fitting)
-    if limit.unit is Unit.LEVELS:
-        unit = f"{dialect.level_noun}s"
-        over, fits = (len(split_levels(name, dialect)) for name in (refused, fitting))
-    elif growth.filler != "x":
-        unit += f" with {growth.filler!r}"
-    kept = limit.maximum - error.maximum
-    system = growth.flow.target.system
-    why = f", {system} keeps {kept} of {limit.maximum} for itself" if kept > 0 else ""
-    made = f"{error.actual:,} {error.unit}, and {error.maximum:,} is the limit{why}"
-    return f"{over:,} {unit} become {made}; {fits:,} {unit} still fit"
+def _clause(growth: NameGrowth, error: LimitError, fitting: str) -> str:
+    """Return the size of the longest name of the source that fits; of a level, the maximum."""
+    if growth.limit.unit is Unit.LEVEL_CHARACTERS:
+        return f"{error.maximum:,} {error.unit}"
+    dialect = growth.flow.source.route.dialect
+    if growth.limit.unit is Unit.LEVELS:
+        return f"{len(split_levels(fitting, dialect)):,} {dialect.level_noun}s"
+    filler = "" if growth.filler == "x" else f" with {growth.filler!r}"
+    return f"{len(fitting):,} characters{filler}"

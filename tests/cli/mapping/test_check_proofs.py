@@ -81,7 +81,7 @@ PROOFS = [
   r:
     from: {endpoint: plant, pattern: "o/{rest...}"}
     to: {endpoint: erp, template: "ERP.{rest...}"}
-""", "warning", 9, "and 246 is the limit, ems keeps 3 of 249 for itself", "on_too_long: shorten",
+""", "warning", 9, "past 244 characters, 64 levels or", "on_too_long: shorten",
         id="worst-case",
     ),
     pytest.param(
