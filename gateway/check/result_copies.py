@@ -9,7 +9,7 @@ from gateway.config.load import Configuration
 from gateway.config.schema import ExpectedCopy, GivenMessage
 from gateway.errors import TranslationError
 from gateway.model.message import NO_HEADERS, Headers, Message
-from gateway.routing.carried_headers import map_reply, with_carried_name
+from gateway.routing.carried_headers import map_reply, with_name
 from gateway.routing.header_draft import MICROS_PER_SECOND
 from gateway.routing.route import Route, Target
 from gateway.routing.router import Delivery, Router
@@ -96,7 +96,8 @@ def _copy(
         return ResultCopy(endpoint, None, error.rule, str(error), target)
     headers, lost = map_reply(headers, target, router.dialect, carries)
     if delivery.carried_name is not None:
-        headers = with_carried_name(headers, delivery)
+        properties = with_name(headers.properties, delivery.carried_name)
+        headers = headers.with_properties(properties)
     headers = replace(headers, **{name: getattr(NO_HEADERS, name) for name in lost})
     made = Message(delivery.address, payload, headers)
     return ResultCopy(endpoint, made, target=target, lost=lost)

@@ -72,9 +72,12 @@ class Headers:
         """Return whether other messages may have equal headers: without an id, caches keep them."""
         return self.source_id is None and GATEWAY_ID not in self.properties
 
-    def with_origin(self, origin: tuple[str, ...]) -> Headers:
-        """Return a copy with the given `origin`; `replace` would take five times as long."""
-        return self._copy(origin, self.properties)
+    def with_origin(self, origin: tuple[str, ...], properties: Properties | None = None) -> Headers:
+        """Return a copy with the given `origin`, and with other properties where they are given.
+
+        `replace` would take five times as long.
+        """
+        return self._copy(origin, self.properties if properties is None else properties)
 
     def with_properties(self, properties: Properties) -> Headers:
         """Return a copy with the given properties."""

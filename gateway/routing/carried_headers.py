@@ -8,9 +8,8 @@ from typing import Final, TypeAlias
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import HEADER_FIELDS, NO_HEADERS, SOURCE_NAME, Headers
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS, SOURCE_NAME, Headers, Properties
 from gateway.routing.route import Target
-from gateway.routing.router import Delivery
 
 OPTIONAL_FIELDS: Final = tuple(
     name
@@ -44,9 +43,9 @@ def map_reply(
     return headers, tuple(lost)
 
 
-def with_carried_name(headers: Headers, delivery: Delivery) -> Headers:
-    """Return the headers of a copy with the name at its source, or without one that ends here."""
-    properties = {**headers.properties, SOURCE_NAME: delivery.carried_name}
-    if not delivery.carried_name:
-        del properties[SOURCE_NAME]
-    return headers.with_properties(properties)
+def with_name(properties: Properties, name: str) -> Properties:
+    """Return the properties of a copy with the name at its source; without one if it is empty."""
+    found = {**properties, SOURCE_NAME: name}
+    if not name:
+        del found[SOURCE_NAME]
+    return found

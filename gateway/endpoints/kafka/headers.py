@@ -208,6 +208,11 @@ def _text(value: bytes | None, errors: str = "strict") -> str | bytes | None:
 
 def _plain(value: Value) -> list[bytes | None] | None:
     """Return the headers that give `value` back when they are read; None where there are none."""
+    if isinstance(value, str):
+        try:
+            return [value.encode()]
+        except UnicodeEncodeError:
+            return None
     values = value if isinstance(value, list | tuple) and len(value) > 1 else [value]
     found: list[bytes | None] = []
     for each in values:

@@ -30,7 +30,7 @@ from gateway.routing.carried_headers import (
     MappedHeaders,
     map_reply,
     optional_values,
-    with_carried_name,
+    with_name,
 )
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
@@ -105,13 +105,14 @@ class HeaderMapper:
         lost: tuple[str, ...] = ()
         if optional_values(headers) != _ABSENT:
             headers, lost = map_reply(headers, delivery.target, self._dialect, carries)
-        if delivery.carried_name is not None:
-            headers = with_carried_name(headers, delivery)
         if delivery.route is not None:  # even if not carried: an echo gets it back
             carried = self.identity.entry(delivery.route.name)
             taken = (delivery.source_mark,) if delivery.source_mark else ()
             before = map(str, headers.origin)  # a mark of the source is now one of many
-            headers = headers.with_origin((*before, *taken, carried))
+            name, properties = delivery.carried_name, None
+            if name is not None:
+                properties = with_name(headers.properties, name)
+            headers = headers.with_origin((*before, *taken, carried), properties)
         return headers, lost
 
 
