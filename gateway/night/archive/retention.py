@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.heads import remove_earlier
+from gateway.archive.heads import read_heads, remove_earlier
 from gateway.archive.layout import (
     COMPACTING,
     DONE_DAYS,
@@ -19,6 +19,7 @@ from gateway.archive.layout import (
     SEALS,
     JournalName,
     day_folder,
+    day_of,
     day_start,
     journal_of,
     parse_day,
@@ -31,6 +32,7 @@ from gateway.archive.threads import in_threads
 from gateway.clock import today
 from gateway.night.archive.night_record import Night, night_numbers, night_path
 from gateway.night.archive.removed import state_removal
+from gateway.night.archive.seals.seal import Seal
 from gateway.night.archive.seals.store import kept_days, read_seal, seal_days, sealed_journals
 
 # Rows before seals: seals without rows are a finding until the next call, and so are rows without
@@ -80,7 +82,7 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
     old = sorted(day for day in kept_days(storage, seal_days(storage)) if day < oldest)
     journals = [name for day in old for _, name in sealed_journals(storage, day)]
     if old:
-        state_removal(storage, oldest, journals, key)
+        state_removal(storage, oldest, [*journals, *_over(storage, oldest, key)], key)
     remove_earlier(storage, journals)
     for folder in _FOLDERS:
         for name in storage.names(folder):
@@ -90,6 +92,22 @@ def remove_days(storage: Storage, oldest: date, key: bytes | None = None) -> Rem
                 days += [] if folder.parts else [day]
     files += remove_routes(storage, day_start(oldest))
     return RemovedDays(tuple(days), len(files), sum(file.size for file in files))
+
+
+def _over(storage: Storage, oldest: date, key: bytes | None) -> Iterator[JournalName]:
+    """Yield the journals of removed dates that the first kept seal or the head of a writer names.
+
+    Their own seals may be lost: that was a finding of these dates.
+    """
+    firsts: dict[str, tuple[JournalName, Path]] = {}
+    for day in seal_days(storage):
+        for path, name in sealed_journals(storage, day) if day >= oldest else ():
+            firsts[name.writer] = min((name, path), firsts.get(name.writer, (name, path)))
+    seals = [read_seal(storage, path).seal for _, path in firsts.values()]
+    links = [each.previous for each in seals if isinstance(each, Seal) and not each.fault(key)]
+    links += [each.head.closed for each in read_heads(storage, key) if each.head and not each.fault]
+    old = [each.journal for each in links if each is not None and day_of(each.closed) < oldest]
+    yield from filter(None, map(parse_journal_name, old))
 
 
 def oldest_needed(storage: Storage, night: Night, today: date, until: date) -> date | None:

@@ -99,6 +99,21 @@ def test_journals_that_a_removal_took_are_no_finding(
     assert archive.rules(before) == set()
 
 
+@pytest.mark.parametrize("dates", [2, 5], ids=["dates-left", "none-left"])
+@pytest.mark.parametrize("judged", [False, True], ids=["no-night", "after-a-night"])
+def test_a_lost_seal_is_a_finding_until_a_removal_takes_its_date(
+    archive: Archive, dates: int, *, judged: bool
+) -> None:
+    """It was the last one of these dates, so that no other seal of them names a later journal."""
+    before = archive.night() if judged else NO_NIGHT
+    (archive.root / seal_path(archive.seals[dates - 1])).unlink()
+    assert archive.rules(before)
+
+    archive.remove(dates)
+
+    assert archive.rules(before) == set()
+
+
 def test_a_removal_after_others_states_what_all_took(archive: Archive) -> None:
     for dates in (1, 2, 2, 5):
         archive.remove(dates)
