@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.check.examine import examine
+from gateway.cli import main
 from gateway.config.load import load
 
 LINES = 160  # characters of two lines
@@ -86,3 +87,18 @@ def test_a_warning_has_two_lines(tmp_path: Path, text: str, rules: set[str]) -> 
     proven = {"collision"}  # it has the names of a counter-example
     texts = [f"{each.reason}; {each.hint}" for each in found if each.rule not in proven]
     assert [each for each in texts if len(each) > LINES - PLACE] == []
+
+
+def test_a_strict_check_accepts_long_names_with_the_setting_that_it_proposes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "plant.yaml"
+    route = 'from: {endpoint: plant, pattern: "a/{x}"}, to: {endpoint: erp, template: "b/{x}"'
+    ends = "endpoints: {plant: {kind: mqtt, host: h, tls: {}}, erp: {kind: mqtt, host: i, tls: {}"
+    text = f"{ends}, limits: {{bytes: 9}}}}}}\nroutes: {{r: {{{route}}}}}}}\n"
+    file.write_text(text)
+    assert main(["check", "--strict", str(file)]) == 1
+    assert "set 'on_too_long: shorten' or 'refuse'" in capsys.readouterr().out
+
+    file.write_text(text.replace('"b/{x}"', '"b/{x}", on_too_long: refuse'))
+    assert main(["check", "--strict", str(file)]) == 0

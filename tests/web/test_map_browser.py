@@ -245,3 +245,20 @@ def test_times_are_utc(browser: webdriver.Chrome) -> None:
             assert "configuration loaded" in page.find("header").text
         finally:
             browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+LAYOUT = """
+const edges = [["plant", "erp"], ["plant", "lake"], ["plant", "office"], ["erp", "hall"]]
+  .map(([from, to]) => ({ key: `${from} ${to}`, from, to }));
+const { nodes } = layOut(["plant", "erp", "lake", "office", "hall"], edges, 330);
+return Object.fromEntries([...nodes].map(([key, box]) => [key, box.y]));
+"""
+
+
+def test_no_edge_passes_behind_the_rest_of_its_layer(browser: webdriver.Chrome) -> None:
+    """On a phone a layer has several lines: a broker that sends on is in the last of them."""
+    with served(FakeStatus(status())) as server:
+        page = Page(browser, server.url)
+        y = page.run(LAYOUT)
+
+    assert y["plant"] < y["lake"] == y["office"] < y["erp"] < y["hall"]

@@ -28,7 +28,7 @@ function translation(made) {
 function routeLine(route) {
   const extent = route.whole === undefined ? "it" : route.whole ? "all of it" : "a part of it";
   const row = line(route.route, `selects ${extent} from ${route.endpoint}, `, make("code", route.pattern));
-  const captures = route.captures.map(([name, value]) => `{${name}} = ${value}`).join(", ");
+  const captures = route.captures.map(([name, value]) => `{${name}} = ${value || "''"}`).join(", ");
   if (route.selector) row.append(", where ", make("code", route.selector), ", not evaluated");
   if (route.example) row.append(", for example ", make("code", route.example));
   if (captures) row.append(make("span", ` ${captures}`, "quiet"));

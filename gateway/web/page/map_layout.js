@@ -55,6 +55,8 @@ function linesOf(keys, edges, perLine) {
     };
     const means = new Map(keys.filter((key) => layer.get(key) === number).map((key) => [key, mean(key)]));
     const ordered = [...means.keys()].sort((a, b) => means.get(a) - means.get(b));
+    const onward = (key) => Number([...linked.get(key)].some((each) => layer.get(each) > number));
+    if (ordered.length > perLine) ordered.sort((a, b) => onward(a) - onward(b)); // no edge passes behind a line
     ordered.forEach((key, index) => place.set(key, index));
     for (let start = 0; start < ordered.length; start += perLine) lines.push(ordered.slice(start, start + perLine));
   }

@@ -39,7 +39,7 @@ from tests.night.reconcile.summaries import (
     lossy,
 )
 
-VOID = {"meta", "link", "input"}
+VOID = {"wbr", "meta", "link", "input"}
 REPLAY = (
     "gateway replay '/var/archive of the night' --config CONFIG --route plant/line1/temp"
     " --from 2026-03-14 --to 2026-03-15 --class missing --dry-run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
+from gateway.model.copy_class import HOP_CLASSES
 from gateway.night.reconcile.report.html import page
 from gateway.night.reconcile.report.report import Report
 from tests.chromium import NEEDS_CHROMIUM, PHONE, SIZES, chromium, sized
@@ -237,3 +239,21 @@ def test_a_short_name_of_a_route_is_not_broken(
     assert run(chromium, "return document.querySelectorAll('td[data-label=route] code').length") > 0
     assert run(chromium, BROKEN_WORDS) == []
     assert run(chromium, "return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_ends_of_a_hop_break_between_gateway_and_route(
+    chromium: webdriver.Chrome, tmp_path: Path
+) -> None:
+    """At 1,280 pixels the counts leave no room for both."""
+    sized(chromium, (1280, 900))
+    ends = {"gateway": "plant", "route": "shipping-in", "broker": "work"}
+    hop = {**ends, "receiver": "office", "receiver_route": "shipping-out", "expected": 9}
+    opened(chromium, replace(clean(), hops=[{**dict.fromkeys(HOP_CLASSES, 0), **hop}]), tmp_path)
+
+    count = "return arguments[0].getClientRects().length"
+    codes = chromium.find_elements(By.CSS_SELECTOR, "#hops td[data-label=receiver] code")
+    assert [chromium.execute_script(count, each) for each in codes] == [1, 1]
+    table = chromium.find_element(By.CSS_SELECTOR, "#hops .scroll")
+    wide = "return arguments[0].scrollWidth - arguments[0].clientWidth"
+    assert chromium.execute_script(wide, table) == 0
+    assert [each.text for each in codes] == ["office/", "shipping-out"]
