@@ -108,7 +108,7 @@ class SinkTrial:
         gc.collect()
         assert not [each for each in answers if each() is not None], "the sink holds answers"
 
-    # What happens to the broker and the connection
+    # Events of the broker and of the connection
 
     def kill(self) -> None:
         assert self.system.broker is not None
@@ -162,7 +162,7 @@ class SinkTrial:
             return True
         return False
 
-    # What the sink is given
+    # Calls of the sink
 
     def hand_over(
         self,
