@@ -108,7 +108,7 @@ class SinkTrial:
         gc.collect()
         assert not [each for each in answers if each() is not None], "the sink holds answers"
 
-    # The broker and the connection
+    # Events of the broker and of the connection
 
     def kill(self) -> None:
         assert self.system.broker is not None
@@ -162,7 +162,7 @@ class SinkTrial:
             return True
         return False
 
-    # The messages of the sink
+    # Calls of the sink
 
     def hand_over(
         self,

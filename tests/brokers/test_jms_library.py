@@ -1,4 +1,7 @@
-"""The JMS endpoint with a killed or stopped broker, two libraries, and the end of the process."""
+"""JMS only: acknowledgements and memories through a break, two libraries, the end of the process.
+
+`tests/conformance` has the events that every kind can have.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,15 +17,13 @@ import pytest
 
 from deploy.jms_jars import rewrite_jar
 from gateway.endpoints.base import Subscription
-from gateway.endpoints.jms import JmsSink, JmsSource, open_sink, open_source
+from gateway.endpoints.jms import JmsSource, open_sink, open_source
 from gateway.endpoints.jms.connection_factory import READ_TIMEOUT_MS
-from gateway.errors import NotConnectedError
-from gateway.model.message import NO_HEADERS, DeliveryMode, Headers, Message
-from gateway.model.outcome import ACCEPTED, Outcome, Settlement
+from gateway.model.message import DeliveryMode, Headers, Message
+from gateway.model.outcome import ACCEPTED
 from tests.brokers.controlled_activemq import ActiveMq
 from tests.endpoints.exchange import (
     QUIET,
-    Answer,
     collect,
     hold,
     opened,
@@ -34,7 +32,7 @@ from tests.endpoints.exchange import (
     wait_for_loss,
 )
 from tests.memories import ROLE, remember, remembered
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.broker
 
@@ -49,87 +47,6 @@ def queue() -> str:
 
 def numbered(queue: str, first: int, count: int, headers: Headers = PERSISTENT) -> list[Message]:
     return [Message(queue, str(n).encode(), headers) for n in range(first, first + count)]
-
-
-class Tally:
-    """Counts of accepted and received messages.
-
-    Mutable: owned by the test.
-    """
-
-    def __init__(self) -> None:
-        self.answered: set[int] = set()
-        self.came: dict[int, set[str | None]] = {}
-        self.number = 0
-        self.unmarked = 0  # received twice with one id and not marked as redelivered
-
-    def answer(self, first: int, settlements: Sequence[Settlement]) -> None:
-        self.answered.update(first + i for i, s in enumerate(settlements) if s == ACCEPTED)
-
-    def receive(self, source: JmsSource) -> bool:
-        """Receive one batch; return whether one came in half a second."""
-        if (batch := source.receive(0.5)) is None:
-            return False
-        for message in batch.messages:
-            assert isinstance(message.payload, bytes)
-            ids = self.came.setdefault(int(message.payload), set())
-            self.unmarked += message.headers.source_id in ids and not message.headers.redelivered
-            ids.add(message.headers.source_id)
-        batch.settle([ACCEPTED] * len(batch.messages))
-        self.number += len(batch.messages)
-        return True
-
-    def receive_more(self, source: JmsSource, messages: int) -> None:
-        wanted = self.number + messages
-        until(lambda: self.receive(source) and self.number >= wanted)
-
-
-def send_thousand(sink: JmsSink, queue: str, first: int, tally: Tally) -> None:
-    """Send a thousand messages, or fewer if the connection breaks."""
-    for start in range(first, first + 1_000, 100):
-        with suppress(NotConnectedError):
-            sink.send(numbered(queue, start, 100), partial(tally.answer, start))
-
-
-def test_a_message_without_an_answer_of_its_own_is_accepted_when_the_server_answers_after_it(
-    activemq: ActiveMq, queue: str
-) -> None:
-    sink = open_sink(activemq.settings(delivery="non_persistent"))
-    answer = Answer()
-    with opened(sink):
-        activemq.freeze()
-        try:
-            sink.send(numbered(queue, 0, 10), answer)
-            until(lambda: sink.counts["calls"] == 1)
-            assert not answer.has_come
-        finally:
-            activemq.thaw()
-        assert answer.wait() == [ACCEPTED] * 10
-
-
-@pytest.mark.nightly
-def test_a_killed_broker_loses_no_accepted_message(activemq: ActiveMq, queue: str) -> None:
-    """It is killed twice under traffic; repeated messages have the same id and are marked."""
-    settings = activemq.settings()
-    source, sink = open_source(settings, [Subscription(queue)]), open_sink(settings)
-    tally = Tally()
-    with opened(source, sink):
-        for first in (0, 1_000):
-            sender = threading.Thread(target=send_thousand, args=(sink, queue, first, tally))
-            sender.start()
-            tally.receive_more(source, 200)
-            activemq.kill()
-            sender.join()
-            wait_for_loss(source)
-            activemq.start()
-            reopen(source)
-            reopen(sink)
-        send_thousand(sink, queue, 2_000, tally)
-        until(lambda: set(range(2_000, 3_000)) <= tally.answered, "answers")
-        until(lambda: tally.receive(source) and tally.answered <= tally.came.keys(), "messages")
-        until(lambda: not tally.receive(source))
-
-    assert tally.unmarked == 0
 
 
 @pytest.mark.parametrize(
@@ -253,92 +170,6 @@ def test_a_process_with_a_damaged_session_file_marks_what_may_come_twice(
         (got,) = collect(source, 1)
 
     assert got.headers.redelivered
-
-
-def test_a_sink_retries_messages_without_an_answer(activemq: ActiveMq, queue: str) -> None:
-    sink = open_sink(activemq.settings())
-    with opened(sink):
-        assert send(sink, *numbered(queue, 0, 10)) == [ACCEPTED] * 10
-        activemq.kill()
-        outcomes = set()
-        gone = False
-        while not gone:
-            answer = Answer()
-            try:
-                sink.send(numbered(queue, 0, 10), answer)
-            except NotConnectedError:
-                gone = True
-            else:
-                outcomes |= {settlement.outcome for settlement in answer.wait()}
-
-    assert outcomes <= {Outcome.RETRY}
-
-
-@pytest.mark.nightly
-def test_a_sink_that_opens_while_its_old_connection_ends_keeps_answers_and_window(
-    activemq: ActiveMq, queue: str
-) -> None:
-    """The thread of the old connection is held where it settles what it has not sent."""
-    sink = open_sink(activemq.settings(send_window=20))
-    sending, after = Answer(), Answer()
-    settling, reopened = threading.Event(), threading.Event()
-
-    def waiting(_: Sequence[Settlement]) -> None:
-        settling.set()
-        reopened.wait(PATIENCE)
-
-    with opened(sink):
-        activemq.freeze()
-        sink.send(numbered(queue, 0, 10), sending)
-        until(lambda: sink.counts["calls"] == 1)
-        sink.send(numbered(queue, 10, 10), waiting)
-        activemq.kill()
-        assert settling.wait(PATIENCE)
-        activemq.start()
-        reopen(sink)
-        sink.send(numbered(queue, 20, 10), after)
-        assert after.wait() == [ACCEPTED] * 10
-        reopened.set()
-
-        assert {s.outcome for s in sending.wait()} == {Outcome.RETRY}
-        assert send(sink, *numbered(queue, 30, 20)) == [ACCEPTED] * 20
-
-
-def test_a_broker_that_hangs_ends_the_connection(activemq: ActiveMq, queue: str) -> None:
-    sink = open_sink(activemq.settings(answer_timeout=0.3, close_timeout=0.3, send_window=10))
-    sink.open()
-    assert send(sink, *numbered(queue, 0, 1)) == [ACCEPTED]
-    activemq.freeze()
-    first, second = Answer(), Answer()
-    try:
-        sink.send(numbered(queue, 1, 10), first)
-        with pytest.raises(NotConnectedError, match="no answer"):
-            sink.send(numbered(queue, 11, 10), second)
-
-        assert {s.outcome for s in first.wait()} == {Outcome.RETRY}
-        assert not second.has_come
-    finally:
-        activemq.thaw()
-        sink.close()
-
-
-@pytest.mark.parametrize("headers", [PERSISTENT, NO_HEADERS], ids=["persistent", "np"])
-def test_closing_retries_messages_that_are_being_sent(
-    activemq: ActiveMq, queue: str, headers: Headers
-) -> None:
-    """The socket takes those that get no answer of their own, and a frozen server reads none."""
-    sink = open_sink(activemq.settings(close_timeout=0.3))
-    sink.open()
-    activemq.freeze()
-    answers = [Answer() for _ in range(3)]
-    try:
-        for answer in answers:
-            sink.send(numbered(queue, 0, 10, headers), answer)
-        sink.close()
-
-        assert {s.outcome for answer in answers for s in answer.wait()} == {Outcome.RETRY}
-    finally:
-        activemq.thaw()
 
 
 def test_two_libraries_work_in_one_process(activemq: ActiveMq, queue: str, tmp_path: Path) -> None:
