@@ -21,6 +21,7 @@ from gateway.endpoints.settings.kafka import PORT, KafkaSettings
 from gateway.endpoints.tls import connect_error
 from gateway.errors import EndpointError, NotConnectedError
 from gateway.setting import current
+from gateway.untyped import Untyped
 
 log = logging.getLogger(__name__)
 
@@ -195,11 +196,11 @@ def consumer_options(
 
 
 def connect(
-    client: Any,  # noqa: ANN401  # the driver's
+    client: Untyped,
     settings: KafkaSettings,
     faults: ClientFaults,
     is_closed: Callable[[], bool] = lambda: False,
-) -> Any:  # noqa: ANN401  # the driver's
+) -> Untyped:
     """Wait until a client knows its cluster; return the library's `ClusterMetadata`.
 
     Another thread ends the wait where it makes `is_closed` true.
@@ -227,7 +228,7 @@ def connect(
             raise NotConnectedError(f"{settings.name}: {_shown(settings)}: {silence}")
 
 
-def serve(client: Any, seconds: float) -> KafkaError | None:  # noqa: ANN401  # the driver's
+def serve(client: Untyped, seconds: float) -> KafkaError | None:
     """Wait for callbacks and make them; return the fatal error that ends the client.
 
     The library raises such an error here, also around another callback.
@@ -278,7 +279,7 @@ def _shown(settings: KafkaSettings) -> str:
     return ", ".join(each.partition("://")[2] for each in settings.addresses)
 
 
-def address_of(metadata: Any) -> str:  # noqa: ANN401  # the driver's
+def address_of(metadata: Untyped) -> str:
     """Return HOST:PORT of the server that has told about its cluster."""
     name: str = metadata.orig_broker_name
     return name.rpartition("/")[0].rpartition("://")[2]

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from gateway.endpoints.kafka.positions import PartitionPlace, claim_of
 from gateway.endpoints.source_memory import SourceMemory
+from gateway.untyped import Untyped
 
 
 class Commits:
@@ -37,7 +37,7 @@ class Commits:
         with self._lock:
             self._settled |= {place: offset + 1 for place, offset in ends.items()}
 
-    def ask(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+    def ask(self, consumer: Untyped) -> None:
         """Commit what is settled, unless an earlier commit has no answer."""
         if not self._asked and (offsets := self._take()):
             self._asked = offsets
@@ -50,7 +50,7 @@ class Commits:
             with self._lock:
                 self._settled = asked | self._settled
 
-    def finish(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+    def finish(self, consumer: Untyped) -> None:
         """Commit all that is settled, wait for the answer, and forget it.
 
         After an error it comes again, marked.
@@ -60,7 +60,7 @@ class Commits:
             with suppress(KafkaException):
                 self.claim(consumer, offsets)
 
-    def claim(self, consumer: Any, offsets: Mapping[PartitionPlace, int]) -> None:  # noqa: ANN401  # as above
+    def claim(self, consumer: Untyped, offsets: Mapping[PartitionPlace, int]) -> None:
         """Commit these offsets, and wait for the answer.
 
         Raises:

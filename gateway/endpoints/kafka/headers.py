@@ -22,6 +22,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import SOURCE_NAME, DeliveryMode, Headers, Value
 from gateway.model.proof_text import proof_of
+from gateway.untyped import Untyped
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 _Values: TypeAlias = "bytes | list[bytes | None] | None"  # of one name
@@ -142,7 +143,7 @@ class RecordHeaderReader:
         self,
         found: Sequence[tuple[str, bytes | None]] | None,
         sent: int | None,
-        **own: Any,  # noqa: ANN401  # of Headers
+        **own: Untyped,
     ) -> ReadHeaders:
         """Return the headers of a received message; `own` are fields that its source knows.
 

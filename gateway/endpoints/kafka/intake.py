@@ -70,6 +70,7 @@ from gateway.errors import (
     first_line,
 )
 from gateway.model.message import DroppedPayload, Message
+from gateway.untyped import Untyped
 
 log = logging.getLogger(__name__)
 
@@ -150,7 +151,7 @@ class KafkaIntake:
             reason = f"group {wanted.group!r} gives no partitions within {patience:g} s"
             raise NotConnectedError(f"{settings.name}: {reason}") from None
 
-    def _join(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+    def _join(self, consumer: Untyped) -> None:
         """Connect, and ask the group for partitions."""
         faults, queue = self._faults, self.queue
         cluster = connect(consumer, self._settings, faults, lambda: queue.failure is not None)
@@ -193,7 +194,7 @@ class KafkaIntake:
         else:
             self._end(refusal(self._settings, error))
 
-    def _run(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+    def _run(self, consumer: Untyped) -> None:
         """Read until the end; this thread alone uses the client."""
         try:
             while self.queue.failure is None:
@@ -203,7 +204,7 @@ class KafkaIntake:
             self._end(NotConnectedError(f"{self._settings.name}: {first_line(error)}"))
         self._leave(consumer)
 
-    def _leave(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+    def _leave(self, consumer: Untyped) -> None:
         """Leave the group, which revokes the partitions: the last commit comes first."""
         if self._faults.lost is None:
             with suppress(KafkaException):  # of a client at its end
@@ -212,7 +213,7 @@ class KafkaIntake:
         consumer.close()
         self._admin = None
 
-    def _read(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+    def _read(self, consumer: Untyped) -> None:
         """Take what has come where there is room; else only answer to the group."""
         window = self._settings.receive_window
         if self.queue.wait_for_answers(window - 1, PAUSE):
@@ -229,7 +230,7 @@ class KafkaIntake:
         self._commits.ask(consumer)
         self._look(consumer)
 
-    def _pause(self, consumer: Any, *, paused: bool) -> None:  # noqa: ANN401  # the driver's
+    def _pause(self, consumer: Untyped, *, paused: bool) -> None:
         if paused is self._is_paused:
             return
         self._is_paused = paused
@@ -255,7 +256,7 @@ class KafkaIntake:
             continuity.heard = continuity.clock()
             self.queue.put(arrivals)
 
-    def _arrival(self, record: Any, place: PartitionPlace) -> KafkaMessage:  # noqa: ANN401  # the driver's
+    def _arrival(self, record: Untyped, place: PartitionPlace) -> KafkaMessage:
         offset = record.offset()
         kind, milliseconds = record.timestamp()
         identity = place.identity(offset, milliseconds)
@@ -286,7 +287,7 @@ class KafkaIntake:
         else:
             self._end_for(error)
 
-    def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401  # the driver's
+    def _assigned(self, consumer: Untyped, partitions: Sequence[Untyped]) -> None:
         """Find the places in the partitions that the group gives, and claim them."""
         wanted, places = self._wanted, list[PartitionPlace]()
         try:
@@ -307,7 +308,9 @@ class KafkaIntake:
             wanted.continuity.retention = Retention.NEW if skips else Retention.KEPT
             self._joined.set_result(None)
 
-    def _find_places(self, consumer: Any, partitions: Sequence[Any]) -> list[PartitionPlace]:  # noqa: ANN401  # the driver's
+    def _find_places(
+        self, consumer: Untyped, partitions: Sequence[Untyped]
+    ) -> list[PartitionPlace]:
         settings, memory = self._settings, self._wanted.memory
         topics = {each.topic for each in partitions}
         self._ids = ask_ids(self._admin, topics, settings.answer_timeout)
@@ -321,7 +324,7 @@ class KafkaIntake:
     def _forget(self, there: Container[Partition]) -> None:
         forget_deleted(there, self._read_all, self._wanted.memory, self._wanted.continuity)
 
-    def _revoked(self, consumer: Any, _partitions: Sequence[Any]) -> None:  # noqa: ANN401  # the driver's
+    def _revoked(self, consumer: Untyped, _partitions: Sequence[Untyped]) -> None:
         """Wait for what is in flight, then commit: the next member begins behind it."""
         patience = self._settings.answer_timeout
         if self.queue.failure is None and not self.queue.wait_for_answers(0, patience):
@@ -338,7 +341,7 @@ class KafkaIntake:
         """Note settled messages; the queue calls this in order."""
         self._commits.settle({each.receipt: each.number for each in settled})
 
-    def _look(self, consumer: Any) -> None:  # noqa: ANN401  # the driver's
+    def _look(self, consumer: Untyped) -> None:
         """Count what waits; now and then ask whether a topic was made again."""
         now = monotonic()
         if now < self._count_at or not self._places:

@@ -12,6 +12,7 @@ from gateway.endpoints.kafka.client import ClientFaults, client_options, connect
 from gateway.endpoints.made import ABSENT, Held, Made
 from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.errors import EndpointError
+from gateway.untyped import Untyped
 
 T = TypeVar("T")
 
@@ -19,7 +20,7 @@ T = TypeVar("T")
 def count_held(settings: KafkaSettings, made: Made) -> Held:
     """Count the messages behind the commits of the group."""
 
-    def count(admin: Any) -> Held:  # noqa: ANN401  # the driver's
+    def count(admin: Untyped) -> Held:
         timeout = settings.answer_timeout
         asked = [ConsumerGroupTopicPartitions(made.name)]
         found = admin.list_consumer_group_offsets(asked, request_timeout=timeout)
@@ -38,7 +39,7 @@ def count_held(settings: KafkaSettings, made: Made) -> Held:
 def end_made(settings: KafkaSettings, made: Made) -> None:
     """Delete the group with its commits; its topics stay."""
 
-    def delete(admin: Any) -> None:  # noqa: ANN401  # the driver's
+    def delete(admin: Untyped) -> None:
         asked = [made.name]
         found = admin.delete_consumer_groups(asked, request_timeout=settings.answer_timeout)
         try:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 
 from gateway.endpoints.kafka.positions import PartitionState
 from gateway.endpoints.settings.kafka import KafkaSettings
+from gateway.untyped import Untyped
 
 OLDEST, NEWEST = -2, -1  # times of the protocol: the log's start, and the end of what is committed
 NO_ID: Final = "A" * 22  # of a topic at a server that has none
 
 
 def ask_states(
-    consumer: Any,  # noqa: ANN401  # the driver's
+    consumer: Untyped,
     partitions: Sequence[TopicPartition],
     ids: dict[str, str],
     settings: KafkaSettings,
@@ -54,7 +55,7 @@ def ask_states(
     ]
 
 
-def ask_partitions(admin: Any, timeout: float) -> set[tuple[str, int]]:  # noqa: ANN401  # the driver's
+def ask_partitions(admin: Untyped, timeout: float) -> set[tuple[str, int]]:
     """Return each partition of the cluster. Raises as `ask_states` does.
 
     Within a callback of a consumer that consumer itself must not be asked: the library aborts.
@@ -62,26 +63,26 @@ def ask_partitions(admin: Any, timeout: float) -> set[tuple[str, int]]:  # noqa:
     return partitions_of(admin.list_topics(timeout=timeout))
 
 
-def partitions_of(cluster: Any) -> set[tuple[str, int]]:  # noqa: ANN401  # the driver's
+def partitions_of(cluster: Untyped) -> set[tuple[str, int]]:
     """Return each partition that the servers have told of."""
     found = cluster.topics
     return {(topic, number) for topic, each in found.items() for number in each.partitions}
 
 
-def ask_ids(admin: Any, topics: Iterable[str], timeout: float) -> dict[str, str]:  # noqa: ANN401  # the driver's
+def ask_ids(admin: Untyped, topics: Iterable[str], timeout: float) -> dict[str, str]:
     """Return the id of each topic; empty where the server has none. Raises as `ask_states` does."""
     found = admin.describe_topics(TopicCollection([*topics]), request_timeout=timeout)
     return {topic: id_of(future.result()) for topic, future in found.items()}
 
 
-def id_of(description: Any) -> str:  # noqa: ANN401  # the driver's
+def id_of(description: Untyped) -> str:
     """Return the id of a topic that was described; empty where the server has none."""
     found = str(description.topic_id)
     return "" if found == NO_ID else found
 
 
 def _at(
-    consumer: Any,  # noqa: ANN401  # the driver's
+    consumer: Untyped,
     partitions: Iterable[TopicPartition],
     time: int,
     settings: KafkaSettings,

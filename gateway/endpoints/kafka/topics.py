@@ -32,6 +32,7 @@ from gateway.model.dead_letter_rule import (
 )
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
+from gateway.untyped import Untyped
 
 REFUSED_FOR: Final = 10.0  # seconds until a topic that takes no message is asked about again
 MAX_CACHED: Final = 16 << 20  # bytes of topics
@@ -132,7 +133,7 @@ class TopicBook:
         """Return the topics of the cluster that the user may describe; raises as `look` does."""
         return {name for name, each in self._ask().topics.items() if each.error is None}
 
-    def _ask(self, topic: str = "") -> Any:  # noqa: ANN401  # the driver's
+    def _ask(self, topic: str = "") -> Untyped:
         asked = {"topic": topic} if topic else {}
         if (ask := self._list) is None:
             raise NotConnectedError(f"{self._settings.name}: not connected")
@@ -186,7 +187,7 @@ class TopicBook:
                 found[resource.name] = int(entry.value)
         return found
 
-    def _administer(self) -> Any:  # noqa: ANN401  # the driver's
+    def _administer(self) -> Untyped:
         """Return a client for questions about topics, made at the first one."""
         if self._admin is None:
             faults = ClientFaults(self._settings.name)
