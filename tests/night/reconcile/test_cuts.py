@@ -76,7 +76,7 @@ def test_a_cut_on_another_s_word_is_told_as_a_gap(
     assert f"cut on another's word: {identity(3).hex()} orders -> audit 'a/b1'" in out
     assert out.endswith(
         "left out 1\ncut 1\ncut retained 0\ncut in flight 0\ncut on another's word 1\n"
-        "source gaps 0\nmissing 0\n"
+        "source gaps 0\nabsences 1\nmissing 0\n"
     )
     content = json.loads(summary.read_text())
     assert content["headline"].startswith(f"Clean for what was received, with {text} (accepted):")
