@@ -55,7 +55,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
 
     Its dates before today are to judge: a closed date that is kept and newer than the last night,
     that is not settled, that a new journal or a new retirement concerns, or that has no results.
-    Dates before the oldest kept one are over. A date without a verdict stays to be judged: an
+    A date that a removal took is over. A date without a verdict stays to be judged: an
     interrupted run resumes. The next run of its day, and the one that resumes, keep the verdicts of
     a run: its process may have died before anybody got them.
     """
@@ -63,7 +63,7 @@ def plan_night(previous: Night, world: World, *, at: int, spooled_days: int) -> 
     unsettled = {each.date for each in previous.unsettled}
     today = world.today.isoformat()
     fresh = {day for day in world.kept if day >= previous.until or day not in world.results}
-    asked = fresh | (unsettled & world.there) | macs.keys() | _excused(previous, world)
+    asked = fresh | unsettled | macs.keys() | _excused(previous, world)
     closed = {day for day in asked if day < today and not world.was_removed(day)}
     wanted = closed | {day for day in macs if day >= today}
     before = {each.date: each for each in previous.dates}

@@ -67,14 +67,9 @@ class World:
         """The dates that were not removed."""
         return self.kept | self.sealed
 
-    @property
-    def oldest(self) -> str:
-        """The first of them."""
-        return min(self.there, default="")
-
     def was_removed(self, day: str) -> bool:
-        """Return whether a date is over: it is not there, and none before it is to come."""
-        return day not in self.there and day < max(self.oldest, self.removed.before)
+        """Return whether a removal took a date, by its statement."""
+        return day not in self.there and day < self.removed.before
 
 
 def world_of(

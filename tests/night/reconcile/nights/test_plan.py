@@ -16,6 +16,7 @@ from gateway.night.archive.removed import Removed
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.nights.plan import plan_night, with_verdict
 from gateway.night.reconcile.nights.world import NewJournal, World
+from gateway.night.reconcile.report.report import NO_ANSWER
 
 FIRST = date(2026, 3, 10)
 HOUR = 3_600_000_000
@@ -263,11 +264,28 @@ def test_a_head_that_vanished_or_went_back_is_named_every_night() -> None:
 
 def test_a_date_that_was_removed_with_copies_in_flight_is_named() -> None:
     _, night = link(NO_NIGHT, world(3), (0, 1))
-    later = world(4)
+    later, taken = world(4), Removed(day(2))
 
-    _, night = link(night, replace(later, kept=later.kept - {day(1)}))
+    dates, night = link(night, replace(later, kept=later.kept - {day(1)}, removed=taken))
 
     assert rules(night) == ["forgotten-unresolved"]
+    assert day(1) not in dates
+
+
+def test_a_date_with_copies_in_flight_that_is_lost_is_judged_again_when_it_is_back() -> None:
+    """No removal took it: each night names it until then."""
+    _, night = link(NO_NIGHT, world(4), (0, 1))
+    for today in (5, 6):
+        seen = world(today)
+        gone = replace(seen, kept=seen.kept - {day(1)})
+        dates, night = link(night, gone, (NO_ANSWER, 0))
+        assert rules(night) == ["forgotten-unresolved"]
+        assert day(1) in dates
+
+    dates, night = link(night, world(7))
+
+    assert day(1) in dates
+    assert rules(night) == []
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
