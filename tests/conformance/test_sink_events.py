@@ -8,6 +8,7 @@ new event is a function and a line.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -243,12 +244,12 @@ ABSENT: Final[Mapping[str, tuple[str, ...]]] = {  # ways that a system does not 
 }
 REFUSING: Final = {"nats", "nats-core", "rabbitmq", "amqp", "solace"}  # names, and nothing else
 WAITS: Final = "the library waits for ten seconds before it gives an unanswered connection up"
-LOSES: Final = "nats-server loses at a stop what it has acknowledged by MQTT"
-FAULTS: Final = {  # that are known, by event and system
+LOSES: Final = "of what nats-server acknowledged by MQTT before a stop, some never comes"
+FAULTS: Final = {  # that are known, by event and system; none of them shows in each run
     ("close-before-answers", "solace-direct"): WAITS,
     ("close-before-room", "solace"): WAITS,
     ("close-before-room", "solace-direct"): WAITS,
-    ("stop-under-load", "mqtt-nats"): LOSES,  # now and then
+    ("stop-under-load", "mqtt-nats"): LOSES,  # in one run of three
 }
 SLOW: Final = {"jms", "jms-non-persistent", "rabbitmq", "amqp"}  # their brokers start slowly
 ENDS: Final = {"kill-in-silence", "kill-under-load", "stop-under-load", "wiped"}
@@ -264,13 +265,22 @@ def rows() -> Iterator[pytest.ParameterSet]:
         elif name in NIGHTLY or fault or (name in SLOW and event.name in ENDS):
             marks.append(pytest.mark.nightly)
         if fault:
-            marks.append(pytest.mark.xfail(strict=fault is WAITS, reason=fault))
+            marks.append(pytest.mark.xfail(strict=False, reason=fault))
         yield pytest.param(event, name, id=f"{event.name}-{name}", marks=marks)
 
 
+def as_text(record: logging.LogRecord) -> bool:
+    """Keep no error in a record of the log: it leads to frames, which hold answers."""
+    record.msg, record.args = record.getMessage(), ()
+    return True
+
+
 @pytest.mark.parametrize(("event", "name"), [*rows()])
-def test_a_sink_keeps_its_promises(event: Event, name: str, request: pytest.FixtureRequest) -> None:
+def test_a_sink_keeps_its_promises(
+    event: Event, name: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
     trial = SinkTrial(COLUMNS[name](request), event.settings)
+    caplog.handler.addFilter(as_text)
     with trial.running():
         event.happen(trial)
         trial.finish()

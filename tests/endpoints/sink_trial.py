@@ -90,6 +90,7 @@ class SinkTrial:
 
     @contextmanager
     def running(self) -> Iterator[None]:
+        """Open both sides, close them at the end, and check that nothing stays."""
         before, threads = {*connections()}, {*threading.enumerate()}
         try:
             self.source.open()
