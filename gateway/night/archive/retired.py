@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gateway.archive.heads import read_heads
+from gateway.archive.heads import newest_head, read_heads
 from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
@@ -36,10 +36,12 @@ def retire(storage: Storage, writer: str, why: str, at: int, key: bytes | None) 
     """
     if not why.strip():
         raise ArchiveError("--why: is empty; say why the writer will not return")
-    heads = {each.writer: each.head for each in read_heads(storage, key) if each.current}
+    stored = read_heads(storage, key)
+    heads = {each.writer: each.head for each in stored if each.current}
     if writer not in heads:
         raise ArchiveError(f"writer {writer!r}: has no head; known are {', '.join(sorted(heads))}")
-    head = heads[writer]
+    newest = newest_head(stored, writer)  # a machine that comes back sets it aside
+    head = newest.head if newest is not None else heads[writer]
     retirement = Retirement(writer, why, at, None if head is None else head.last)
     storage.put(_path(writer), retirement.signed(key).to_json())
 

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from gateway.archive.heads import WriterHead, write_head
+from gateway.archive.heads import WriterHead, head_path, write_head
+from gateway.archive.layout import JournalName
 from gateway.archive.storage import LocalStorage
 from gateway.errors import ArchiveError
 from gateway.night.archive.retired import retire, retirements
+from gateway.night.archive.verification.writers import known_writers
+from tests.archive.samples import NOON, START
 
 
 def test_a_retired_writer_is_read_back_with_its_last_journal(tmp_path: Path) -> None:
@@ -23,6 +26,23 @@ def test_a_retired_writer_is_read_back_with_its_last_journal(tmp_path: Path) -> 
     assert retirements(storage, b"other") == {}
     (tmp_path / "_retired" / "one.json").write_bytes(b"[]")
     assert retirements(storage, b"key") == {}
+
+
+def test_a_machine_that_comes_back_with_an_older_head_ends_no_retirement(tmp_path: Path) -> None:
+    """It sets the head aside that the retirement names; its own journals are earlier ones."""
+    storage = LocalStorage(tmp_path)
+    newest = WriterHead("one", "one", NOON, None, str(JournalName("one", NOON, 7)))
+    path = head_path("one")
+    storage.put(path, newest.signed(None).to_json())
+    retire(storage, "one", "sold", NOON, None)
+    storage.put(path.with_name(f"one-{NOON}.earlier"), newest.signed(None).to_json())
+    older = WriterHead("one", "one", START, None, str(JournalName("one", START, 2)))
+
+    storage.put(path, older.signed(None).to_json())
+
+    assert known_writers(storage, None, None).retired.keys() == {"one"}
+    retire(storage, "one", "sold", NOON, None)
+    assert known_writers(storage, None, None).retired.keys() == {"one"}
 
 
 @pytest.mark.parametrize(("writer", "why"), [("two", "gone"), ("one", " ")])

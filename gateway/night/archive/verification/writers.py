@@ -149,7 +149,10 @@ def known_writers(storage: Storage, folder: Path | None, key: bytes | None) -> K
         first, _ = routes.get(each.writer, (each.since, 0))
         routes[each.writer] = (first, each.since)
     retired = retirements(storage, key)
-    lasts = {each.writer: each.head.last for each in heads if each.current and each.head}
+    current = {each.writer: each for each in heads if each.current and each.head}
+    # A machine that comes back sets the newest head aside.
+    newest = {writer: newest_head(heads, writer) or each for writer, each in current.items()}
+    lasts = {writer: each.head.last for writer, each in newest.items() if each.head}
     return KnownWriters(
         heads,
         routes,
