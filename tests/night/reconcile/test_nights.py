@@ -206,20 +206,20 @@ def test_a_date_with_copies_in_flight_that_was_lost_is_judged_when_it_is_back(
     root = tmp_path / "archive"
     spooled = delivered([1], received=NOON, leg="spooled", outcome="spooled")
     archive(root, received([1], received=NOON), spooled)
-    run_night(Job(root, DAY, now=NOON + DAYS), silent)
+    run_night(open_archive(root), Job(now=NOON + DAYS), silent)
     at = NOON + DAYS
     archive(root, received([9], time=at), delivered([9], time=at, received=at), start=START + 1)
     folders = [root / f"date={DAY}", root / "_seals" / f"date={DAY}"]
     for number, folder in enumerate(folders):
         folder.rename(tmp_path / str(number))
 
-    night = run_night(Job(root, DAY, now=at + DAYS, late=10**6), silent)
+    night = run_night(open_archive(root), Job(now=at + DAYS, late=10**6), silent)
 
     assert night.run.status == 1
     assert "forgotten-unresolved" in {each.rule for each in night.run.errors}
     for number, folder in enumerate(folders):
         (tmp_path / str(number)).rename(folder)
-    night = run_night(Job(root, DAY, now=at + 2 * DAYS, late=10**6), silent)
+    night = run_night(open_archive(root), Job(now=at + 2 * DAYS, late=10**6), silent)
     assert [each.date for each in night.link.unsettled] == [str(DAY)]
     assert night.link.unsettled[0].in_flight == 1
     assert not night.run.errors
