@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from gateway.archive.findings import Finding, error
@@ -111,13 +111,21 @@ def _gone(own: Sequence[Seen], world: World) -> list[tuple[int, Span]]:
     """
     if not own:
         return []
-    chain = as_one(newest_chain(own))
-    spans = by_key([(chain.start, each) for each in chain.missing])
+    newest = newest_chain(own)
+    chain, last = as_one(newest), world.removed.last.get(own[0].writer)
+    first = last.number + 1 if last and last.start >= newest[0].start else 0
+    spans = by_key([(chain.start, each) for each in _from(first, chain.missing)])
     for each in own:
         sealed = world.numbers.get((each.writer, each.start), ())
-        vanished = [*each.missing, *gaps(_first_kept(each, world.removed), each.number, sealed)]
+        first = _first_kept(each, world.removed)
+        vanished = [*_from(first, each.missing), *gaps(first, each.number, sealed)]
         spans.setdefault(each.start, []).extend(vanished)
     return [(start, each) for start in sorted(spans) for each in joined(spans[start])]
+
+
+def _from(first: int, spans: Iterable[Span]) -> list[Span]:
+    """Return the numbers of `spans` from `first` on."""
+    return [Span(max(each.first, first), each.last) for each in spans if each.last >= first]
 
 
 def _first_kept(own: Seen, removed: Removed) -> int:

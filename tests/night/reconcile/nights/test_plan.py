@@ -368,6 +368,19 @@ def test_seals_that_were_removed_with_their_date_are_not_named() -> None:
     assert "missing-journal" not in rules(link(night, replace(left, numbers={("a", 1): {5, 6}}))[1])
 
 
+@pytest.mark.parametrize(("taken", "missing"), [(5, []), (4, ["missing-journal"])])
+def test_journals_that_a_removal_took_before_any_night_are_not_missing(
+    taken: int, missing: list[str]
+) -> None:
+    _, night = link(NO_NIGHT, world(3, *(journal(number, 1) for number in range(1, 4))))
+    removed = Removed(day(4), {"a": JournalName("a", 1, taken)})
+    later = replace(world(6, journal(6, 4)), removed=removed)
+
+    found = rules(link(night, later)[1])
+
+    assert [each for each in found if each == "missing-journal"] == missing
+
+
 def test_the_journals_between_the_last_seal_and_the_head_are_named() -> None:
     _, night = link(NO_NIGHT, world(3, journal(1, 1), journal(2, 2)))
     heads = (head("a", 4, noon(3), stopped=True),)
