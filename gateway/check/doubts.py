@@ -23,6 +23,7 @@ from gateway.proofs.reverse_route import REVERSE_SUFFIX
 from gateway.registry import GATEWAY
 from gateway.routing.other_separator import corrected
 from gateway.routing.route import Route, names_inboxes
+from gateway.terminal.units import counted, size
 
 _CHANGING: Final = re.compile(r"-[0-9a-f]{6,10}-[a-z0-9]{5}\Z|\A[0-9a-f]{12}\Z", re.ASCII)
 _SERVER_QUEUES: Final = "queue:amq."  # of RabbitMQ; a client that asks has one
@@ -268,6 +269,27 @@ def open_replies(configuration: Configuration) -> Iterator[Doubt]:
             yield ("routes", route.name, "to"), reason, hint
 
 
+def shared_windows(configuration: Configuration) -> Iterator[Doubt]:
+    """Yield a note for each source whose window one frozen target can fill for the others."""
+    if configuration.spool is not None:
+        return
+    targets: dict[str, set[str]] = {}
+    for route in configuration.routes:
+        targets.setdefault(route.endpoint, set()).update(each.endpoint for each in route.targets)
+    for name, reached in targets.items():
+        settings = configuration.endpoints[name].settings
+        held = getattr(settings, "receive_window_bytes", None)
+        if len(reached) < 2 or held is None:  # noqa: PLR2004  # another one
+            continue
+        window = getattr(settings, "receive_window", None)
+        messages = "" if window is None else f"{counted(window, 'message')} or "
+        reason = (
+            f"endpoint {name!r}: a frozen target stops all {len(reached)} of it after"
+            f" {messages}{size(held)}"
+        )
+        yield ("endpoints", name), reason, "add a section `spool`, or a source for each target"
+
+
 def thinned_without_spool(configuration: Configuration) -> Iterator[Doubt]:
     """Yield a warning for each target that cannot get the latest message of an interval."""
     if configuration.spool is not None:
@@ -346,6 +368,7 @@ DOUBTS: Final[Mapping[str, tuple[str, Callable[[Configuration], Iterator[Doubt]]
     "changing-instance": ("warning", changing_instance),
     "new-copy-id": ("note", new_copy_ids),
     "open-replies": ("warning", open_replies),
+    "shared-window": ("note", shared_windows),
     "thin-without-spool": ("warning", thinned_without_spool),
     "thin-order": ("warning", thinned_fields),
     "thin-shared": ("warning", thinned_beside_others),
