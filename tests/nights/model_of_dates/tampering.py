@@ -65,7 +65,16 @@ def segment_copied(world: World) -> Tampering | None:
     if copy.exists():
         return None
     copy.write_bytes(path.read_bytes())
-    return _made("a segment is copied", _dates_of(path), _dates_of(path), _dates_of(path), [copy])
+    day = _dates_of(path)
+
+    def undo() -> bool:
+        """Remove it, unless somebody moved its date away: then it comes back with that."""
+        if not copy.parent.exists() and day >= world.removed_up_to:
+            return False
+        copy.unlink(missing_ok=True)
+        return True
+
+    return _tampering("a segment is copied", day, day, [day], undo, [copy])
 
 
 def seal_removed(world: World) -> Tampering | None:
@@ -223,15 +232,6 @@ def _of_segment(path: Path, kind: str, content: bytes | None) -> Tampering:
     day, before = _dates_of(path), path.read_bytes()
     _replace(path, content)
     return _tampering(kind, day, day, [day], lambda: _restored(path, before), [path])
-
-
-def _made(kind: str, first: str, last: str, day: str, paths: Sequence[Path]) -> Tampering:
-    def undo() -> bool:
-        for path in paths:
-            path.unlink(missing_ok=True)
-        return True
-
-    return _tampering(kind, first, last, [day], undo, paths)
 
 
 def _of_seal(world: World, kind: str, change: Callable[[bytes], bytes | None]) -> Tampering | None:
