@@ -67,9 +67,17 @@ def merge_gaps(rows: Iterable[Mapping[str, Any]]) -> list[SourceGap]:
         end = microseconds(row["time"])
         begin = microseconds(row["begin"] or row["time"])
         gap = SourceGap(
-            row["gateway"], row["route"], row["endpoint"], row["name"], row["rule"],
-            row["reason"] or "", begin, end, row["lost"], row["target"] or "",
-        )  # fmt: skip
+            row["gateway"],
+            row["route"],
+            row["endpoint"],
+            row["name"],
+            row["rule"],
+            row["reason"] or "",
+            begin,
+            end,
+            row["lost"],
+            row["target"] or "",
+        )
         own = (end, gap.reason) if row["rule"] == GapRule.DROPPED.value else ()
         key = (*_place(gap), begin, *own)
         if key not in latest or latest[key].end <= end:

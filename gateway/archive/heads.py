@@ -255,12 +255,21 @@ def open_gaps(heads: Sequence[StoredHead]) -> list[SourceGap]:
     """
     current = [each.head for each in heads if each.current and each.head is not None]
     return [
-        SourceGap(head.gateway, "", name, "", each.outage.rule, each.outage.reason,
-                  each.outage.begin, _OPEN, None)
+        SourceGap(
+            head.gateway,
+            "",
+            name,
+            "",
+            each.outage.rule,
+            each.outage.reason,
+            each.outage.begin,
+            _OPEN,
+            None,
+        )
         for head in newest_heads(current)
         for name, each in head.sources.items()
         if each.outage is not None and not each.tap
-    ]  # fmt: skip
+    ]
 
 
 def parsed(path: Path, content: bytes, key: bytes | None = None) -> StoredHead:

@@ -17,9 +17,12 @@ from gateway.routing.selectors.values import compile_value
 _MODES = {"PERSISTENT": DeliveryMode.AT_LEAST_ONCE, "NON_PERSISTENT": DeliveryMode.AT_MOST_ONCE}
 _DEFAULTS = {"JMSDeliveryMode": "mode", "JMSPriority": "priority"}  # headers with a default value
 _FIELDS = {
-    "JMSPriority": "priority", "JMSTimestamp": "time", "JMSDeliveryMode": "mode",
-    "JMSMessageID": "source_id", "JMSCorrelationID": "correlation_id",
-}  # fmt: skip
+    "JMSPriority": "priority",
+    "JMSTimestamp": "time",
+    "JMSDeliveryMode": "mode",
+    "JMSMessageID": "source_id",
+    "JMSCorrelationID": "correlation_id",
+}
 MAX_PRIORITY = 9
 
 

@@ -48,9 +48,12 @@ def header_values(of: GivenMessage | ExpectedCopy | Headers) -> dict[str, object
     else:
         ttl = of.ttl
     return {
-        "priority": of.priority, "ttl": ttl, "content_type": of.content_type,
-        "correlation_id": of.correlation_id, "retained": of.retained,
-    }  # fmt: skip
+        "priority": of.priority,
+        "ttl": ttl,
+        "content_type": of.content_type,
+        "correlation_id": of.correlation_id,
+        "retained": of.retained,
+    }
 
 
 def fields_text(reply_to: str | None, values: Mapping[str, object]) -> str:

@@ -41,9 +41,16 @@ def parse_number(node: yaml.Node, text: str) -> int | float:
 
 MAX_WITH_UNIT: Final = 32  # characters of a number with its unit
 SIZES: Final[Mapping[str, int]] = {
-    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-    "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-}  # fmt: skip  # in bytes
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 1 << 10,
+    "MiB": 1 << 20,
+    "GiB": 1 << 30,
+    "TiB": 1 << 40,
+}  # in bytes
 _SECONDS: Final = {"ms": "1/1000", "s": "1", "m": "60", "min": "60", "h": "3600", "d": "86400"}
 DURATIONS: Final = {name: Fraction(text) for name, text in _SECONDS.items()}
 UNITS: Final[Mapping[SettingUnit, Mapping[str, Fraction]]] = {
@@ -53,9 +60,11 @@ UNITS: Final[Mapping[SettingUnit, Mapping[str, Fraction]]] = {
     "messages a minute": {"/minute": Fraction(1)},
 }
 EXAMPLES: Final[Mapping[SettingUnit, str]] = {
-    "bytes": "a size such as 64MiB", "seconds": "a duration such as 1.5s",
-    "days": "a duration such as 7d", "messages a minute": "a rate such as 600/minute",
-}  # fmt: skip
+    "bytes": "a size such as 64MiB",
+    "seconds": "a duration such as 1.5s",
+    "days": "a duration such as 7d",
+    "messages a minute": "a rate such as 600/minute",
+}
 
 
 def unit_pattern(unit: SettingUnit) -> str:

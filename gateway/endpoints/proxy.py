@@ -25,10 +25,15 @@ _NO_LOG_IN, _BY_PASSWORD, _NONE_FITS = 0, 2, 255  # methods (RFC 1928, 3)
 _IPV4, _NAME, _IPV6 = 1, 3, 4  # types of an address
 _ADDRESS_BYTES: Final = {_IPV4: 4, _IPV6: 16}
 _REPLIES: Final = {
-    1: "general failure", 2: "not allowed by its rules", 3: "network unreachable",
-    4: "host unreachable", 5: "connection refused", 6: "the time to live expired",
-    7: "it knows no CONNECT", 8: "it takes no such address",
-}  # fmt: skip
+    1: "general failure",
+    2: "not allowed by its rules",
+    3: "network unreachable",
+    4: "host unreachable",
+    5: "connection refused",
+    6: "the time to live expired",
+    7: "it knows no CONNECT",
+    8: "it takes no such address",
+}
 _LOG_IN_HINT: Final = "see `username` and `password` of `proxy`"
 
 

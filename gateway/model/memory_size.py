@@ -70,8 +70,11 @@ def headers_size(headers: Headers) -> int:
         if headers.origin:
             size += texts_size(headers.origin)
         for each in (
-            headers.content_type, headers.correlation_id, headers.reply_to, headers.source_id,
-        ):  # fmt: skip
+            headers.content_type,
+            headers.correlation_id,
+            headers.reply_to,
+            headers.source_id,
+        ):
             if each:
                 size += _OBJECT + (text_size(each) if isinstance(each, str) else len(each))
         headers.size = size

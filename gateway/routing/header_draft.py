@@ -16,8 +16,15 @@ from gateway.model.dead_letter_rule import HEADER
 from gateway.model.message import DeliveryMode, Headers, Value
 
 FIELD_NAMES: Final = (
-    "priority", "expiry", "ttl", "mode", "retained", "content_type", "correlation_id", "reply_to",
-)  # fmt: skip
+    "priority",
+    "expiry",
+    "ttl",
+    "mode",
+    "retained",
+    "content_type",
+    "correlation_id",
+    "reply_to",
+)
 PROPERTY_PREFIX: Final = "property."
 MICROS_PER_MILLI, MICROS_PER_SECOND = 1_000, 1_000_000
 MAX_EXPIRY_MS = 253_402_300_800_000  # milliseconds from 1970 to the end of the year 9999

@@ -187,9 +187,16 @@ def _route(rules: Json) -> Route:
     targets = tuple(_target(each, captured, tags, constants) for each in rules["targets"])
     excludes = _patterns(rules["excludes"], dialect)
     return Route(
-        rules["name"], rules["endpoint"], dialect, source, targets, excludes=excludes, tags=tags,
-        access=BrokerAccess(**rules["access"]), names_of=writer,
-    )  # fmt: skip
+        rules["name"],
+        rules["endpoint"],
+        dialect,
+        source,
+        targets,
+        excludes=excludes,
+        tags=tags,
+        access=BrokerAccess(**rules["access"]),
+        names_of=writer,
+    )
 
 
 def _target(

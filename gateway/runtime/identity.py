@@ -43,8 +43,9 @@ def gateway_identity(configuration: Configuration, of_lease: str = "") -> Gatewa
         except OSError as error:
             log.warning(
                 "%s: cannot be written: %s; after a restart a message on its way may come again",
-                path, error.strerror,
-            )  # fmt: skip
+                path,
+                error.strerror,
+            )
     return GatewayIdentity(name, wanted)
 
 

@@ -45,9 +45,12 @@ class Pump:
         self._opening = False  # the source; nobody waits for the end of that at a stop
         watched, ledger = watched_by(binding.rules.router.routes), context.ledger
         self.gaps = GapRecorder(
-            binding.source, watched, ledger, context.connections,
+            binding.source,
+            watched,
+            ledger,
+            context.connections,
             lambda: self._relay.oldest_unsettled,
-        )  # fmt: skip
+        )
         self._stop = threading.Event()
         self._relay = Relay(binding, state, context, self._stop)
         self.duplicates = self._relay.duplicates

@@ -42,10 +42,15 @@ def progress(
 
     shown = _Steps(console, clock, steps=steps, every=float("inf"))
     bar = Progress(
-        TextColumn("{task.description}", markup=False), BarColumn(_BAR_WIDTH), TaskProgressColumn(),
-        TextColumn("{task.fields[left]}", markup=False), TimeElapsedColumn(), console=console,
-        transient=True, redirect_stdout=sys.stdout.isatty(),
-    )  # fmt: skip
+        TextColumn("{task.description}", markup=False),
+        BarColumn(_BAR_WIDTH),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+    )
     with bar:
         task = bar.add_task("", total=None, left="")
 

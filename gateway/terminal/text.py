@@ -63,9 +63,12 @@ def print_words(text: str) -> None:
     if sys.stdout is not None and sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
         lines = textwrap.wrap(
-            lines[0], width, subsequent_indent="    ", break_long_words=False,
+            lines[0],
+            width,
+            subsequent_indent="    ",
+            break_long_words=False,
             break_on_hyphens=False,
-        )  # fmt: skip
+        )
     print("\n".join(lines))
 
 

@@ -19,12 +19,29 @@ Redact: TypeAlias = Callable[[str], str]
 MAX_REFUSALS: Final = 50  # the latest of all routes
 # what the page shows of an endpoint as it is
 SHOWN: Final = (
-    "name", "side", "system", "connection", "address", "gap", "reconnects", "held", "backlog",
-)  # fmt: skip
+    "name",
+    "side",
+    "system",
+    "connection",
+    "address",
+    "gap",
+    "reconnects",
+    "held",
+    "backlog",
+)
 COUNTS: Final = (  # of a route
-    "received", "received_bytes", "delivered", "spooled", "ignored", "unselected", "loops",
-    "duplicates", "thinned", "rules", "lost_fields",
-)  # fmt: skip
+    "received",
+    "received_bytes",
+    "delivered",
+    "spooled",
+    "ignored",
+    "unselected",
+    "loops",
+    "duplicates",
+    "thinned",
+    "rules",
+    "lost_fields",
+)
 GUARANTEES: Final = ("thinned", "at_most_once", "at_least_once", "exactly_once")  # weakest first
 
 

@@ -11,9 +11,18 @@ from gateway.dialects.registry import DIALECTS
 
 STYLES: Final = ("page.css", "map.css")
 SCRIPTS: Final = (  # one script, in this order: a file uses the classes and tables before it
-    "text.js", "table.js", "trends.js", "map_layout.js", "map_model.js", "flow_map.js",
-    "columns.js", "details.js", "status.js", "lookup.js", "start.js",
-)  # fmt: skip
+    "text.js",
+    "table.js",
+    "trends.js",
+    "map_layout.js",
+    "map_model.js",
+    "flow_map.js",
+    "columns.js",
+    "details.js",
+    "status.js",
+    "lookup.js",
+    "start.js",
+)
 
 
 class StatusPage:

@@ -230,9 +230,12 @@ def _address(name: str, system: str, address: str, *, second: bool) -> dict[str,
         raise GatewayError(f"{address!r} is no address; {form}")
     host = found["host"] or found["ip6"]
     return {
-        "host": host, "port": found["port"], "address": address, "name": name,
+        "host": host,
+        "port": found["port"],
+        "address": address,
+        "name": name,
         "variable": name.upper(),
-    }  # fmt: skip
+    }
 
 
 def _patterns(patterns: Sequence[str], source: str, system: str) -> dict[str, str]:

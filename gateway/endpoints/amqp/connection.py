@@ -137,8 +137,9 @@ class AmqpConnection:
         """Log in at one address; return the frames behind the answer to `open`."""
         settings = self.settings
         is_encrypted = settings.tls is not None or url.startswith("amqps:")
-        server = server_of(url, PORTS["amqps" if is_encrypted else "amqp"],
-                           is_encrypted=is_encrypted)  # fmt: skip
+        server = server_of(
+            url, PORTS["amqps" if is_encrypted else "amqp"], is_encrypted=is_encrypted
+        )
         label = f"{settings.name}: {server.host}:{server.port}"
         until = monotonic() + settings.connect_timeout
         try:
@@ -264,8 +265,10 @@ class AmqpConnection:
                 self._closed(performative)
                 return
             if isinstance(performative, frames.Open) or frame.channel:
-                raise WireError(f"amqp: the server sent {type(performative).__name__} on channel"
-                                f" {frame.channel}")  # fmt: skip
+                raise WireError(
+                    f"amqp: the server sent {type(performative).__name__} on channel"
+                    f" {frame.channel}"
+                )
             self.session.receive(frame)
 
     def _closed(self, close: frames.Close) -> None:

@@ -39,19 +39,37 @@ _MAX_MS: Final = (1 << 32) - 1  # of a ttl
 _MAX_PRIORITY: Final = 9
 _Encode: TypeAlias = Callable[[Any], bytes]
 _FIELDS: Final = (  # of the section `properties`, in their order
-    "message_id", "user_id", "to", "subject", "reply_to", "correlation_id", "content_type",
-    "content_encoding", "absolute_expiry_time", "creation_time", "group_id", "group_sequence",
+    "message_id",
+    "user_id",
+    "to",
+    "subject",
+    "reply_to",
+    "correlation_id",
+    "content_type",
+    "content_encoding",
+    "absolute_expiry_time",
+    "creation_time",
+    "group_id",
+    "group_sequence",
     "reply_to_group_id",
-)  # fmt: skip
+)
 _EXTRA: Final[Mapping[str, _Encode]] = {  # properties both ways, with the prefix
-    "subject": values.string, "content_encoding": values.symbol, "group_id": values.string,
-    "group_sequence": values.uint, "reply_to_group_id": values.string,
-}  # fmt: skip
+    "subject": values.string,
+    "content_encoding": values.symbol,
+    "group_id": values.string,
+    "group_sequence": values.uint,
+    "reply_to_group_id": values.string,
+}
 _ENCODERS: Final[Mapping[str, _Encode]] = {
-    **_EXTRA, "message_id": values.string, "to": values.string, "reply_to": values.string,
-    "correlation_id": values.encode_value, "content_type": values.symbol,
-    "absolute_expiry_time": values.timestamp, "creation_time": values.timestamp,
-}  # fmt: skip
+    **_EXTRA,
+    "message_id": values.string,
+    "to": values.string,
+    "reply_to": values.string,
+    "correlation_id": values.encode_value,
+    "content_type": values.symbol,
+    "absolute_expiry_time": values.timestamp,
+    "creation_time": values.timestamp,
+}
 
 
 class HeadWriter:

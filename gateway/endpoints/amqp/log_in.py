@@ -126,10 +126,21 @@ def _open_frame(settings: AmqpSettings, url: str) -> bytes:
         host = server_of(url, 0, is_encrypted=False).host
     known = map_of({symbol("product"): string("gateway")})
     container = settings.container_id or f"gateway-{settings.name}"
-    return encode_frame(frames.OPEN, [
-        string(container), string(host), uint(FRAME), ushort(0),
-        uint(settings.heartbeat * 500), None, None, None, None, known,
-    ])  # fmt: skip
+    return encode_frame(
+        frames.OPEN,
+        [
+            string(container),
+            string(host),
+            uint(FRAME),
+            ushort(0),
+            uint(settings.heartbeat * 500),
+            None,
+            None,
+            None,
+            None,
+            known,
+        ],
+    )
 
 
 def _terms(

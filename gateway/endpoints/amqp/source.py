@@ -20,6 +20,10 @@ def open_source(
     wanted = wanted_addresses(settings, patterns, instance, selector)
     opening = Opening(lambda: AmqpIntake(wanted))
     return SourceShell(
-        settings.name, opening.connect, wanted.memory, wanted.continuity, settings.removes,
+        settings.name,
+        opening.connect,
+        wanted.memory,
+        wanted.continuity,
+        settings.removes,
         interrupt=opening.interrupt,
-    )  # fmt: skip
+    )

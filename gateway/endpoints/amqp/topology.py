@@ -70,8 +70,12 @@ def make_exchange(management: Management, settings: AmqpSettings, *, binds: bool
         EndpointError: it is of another type, or the server does not create it.
     """
     body = {
-        "type": "topic", "durable": True, "auto_delete": False, "internal": False, "arguments": {},
-    }  # fmt: skip
+        "type": "topic",
+        "durable": True,
+        "auto_delete": False,
+        "internal": False,
+        "arguments": {},
+    }
     path = f"/exchanges/{encoded(settings.exchange)}"
     found = management.request("PUT", path, body, accepts=(CONFLICT, DENIED))
     if binds and found.status == CONFLICT and "arg 'type'" in found.text:
@@ -89,8 +93,9 @@ def bind(
     """
     was_there = True
     for pattern in patterns:
-        found = management.request("POST", "/bindings", binding(settings, queue, pattern),
-                                   accepts=(BAD,))  # fmt: skip
+        found = management.request(
+            "POST", "/bindings", binding(settings, queue, pattern), accepts=(BAD,)
+        )
         if found.status == BAD:
             if not found.text.startswith(_NO_EXCHANGE) or not settings.create_exchange:
                 hint = "; create it, or set `create_exchange`"
@@ -106,9 +111,11 @@ def bind(
 def binding(settings: AmqpSettings, queue: str, pattern: str) -> dict[str, object]:
     """Return the body of a request for a binding."""
     return {
-        "source": settings.exchange, "destination_queue": queue, "binding_key": pattern,
+        "source": settings.exchange,
+        "destination_queue": queue,
+        "binding_key": pattern,
         "arguments": {},
-    }  # fmt: skip
+    }
 
 
 def is_bound(

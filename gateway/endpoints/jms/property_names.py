@@ -25,12 +25,20 @@ SMARTSOCKETS_CORRELATION: Final = "JMS_TIBCO_SS_CORRELATION_ID"
 _SETTABLE = frozenset({"JMSXGroupID", "JMSXGroupSeq"})  # JMS 2.0, 3.5.9: the client may set these
 _SET_BY_ONE_SERVER = frozenset(  # results of one server or requests to it: never forwarded
     {
-        "JMS_TIBCO_COMPRESS", "JMS_TIBCO_DISABLE_SENDER", IMPORTED, "JMS_TIBCO_MSG_EXT",
-        "JMS_TIBCO_MSG_TRACE", "JMS_TIBCO_PRESERVE_UNDELIVERED", "JMSDeliveryTime",
-        "JMSXDeliveryCount", "JMSXRcvTimestamp", "JMSXState", "JMSXConsumerTXID",
+        "JMS_TIBCO_COMPRESS",
+        "JMS_TIBCO_DISABLE_SENDER",
+        IMPORTED,
+        "JMS_TIBCO_MSG_EXT",
+        "JMS_TIBCO_MSG_TRACE",
+        "JMS_TIBCO_PRESERVE_UNDELIVERED",
+        "JMSDeliveryTime",
+        "JMSXDeliveryCount",
+        "JMSXRcvTimestamp",
+        "JMSXState",
+        "JMSXConsumerTXID",
         "JMSXProducerTXID",
     }
-)  # fmt: skip
+)
 _RESERVED_WORDS = frozenset(  # JMS 2.0, 3.8.1.1, in any case of letters
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
 )

@@ -161,8 +161,10 @@ class WantedConsumers:
         for name in changed:
             log.warning(
                 "%s: the durable subscription %s has another pattern or selector: the server has"
-                " deleted the messages that it kept for the old one", settings.name, name,
-            )  # fmt: skip
+                " deleted the messages that it kept for the old one",
+                settings.name,
+                name,
+            )
         if self._keeps:
             self.continuity.retention = Retention.NEW if changed else Retention.KEPT
         memory.put(fact, sorted({**known, **wanted}.values()))

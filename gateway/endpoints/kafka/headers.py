@@ -41,8 +41,9 @@ _OF_ONE_MESSAGE: Final = ("expiry", "correlation_id", "properties")
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
 # Headers that are a field, and how their bytes are text.
 _TEXTS: Final = (
-    (CONTENT_TYPE, "content_type", "strict"), (MESSAGE_ID, "source_id", "surrogatepass"),
-)  # fmt: skip
+    (CONTENT_TYPE, "content_type", "strict"),
+    (MESSAGE_ID, "source_id", "surrogatepass"),
+)
 _LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
 _PER_MS: Final = 1_000  # microseconds
 

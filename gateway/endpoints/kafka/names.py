@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 _OF_THE_SERVERS: Final = (  # topics that no wildcard selects, and no message goes to
-    "consumer_offsets", "transaction_state", "share_group_state", "cluster_metadata",
-)  # fmt: skip
+    "consumer_offsets",
+    "transaction_state",
+    "share_group_state",
+    "cluster_metadata",
+)
 INTERNAL: Final = f"^__({'|'.join(_OF_THE_SERVERS)})$"
 _WILDCARDS: Final = {"*": "[^.]*", ">": ".*"}
 

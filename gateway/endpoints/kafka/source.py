@@ -20,6 +20,11 @@ def open_source(
     wanted = SubscribedTopics(settings, instance, topics)
     opening = Opening(lambda: KafkaIntake(wanted))
     return SourceShell(
-        settings.name, opening.connect, wanted.memory, wanted.continuity, settings.removes,
-        interrupt=opening.interrupt, backlog=lambda: wanted.backlog,
-    )  # fmt: skip
+        settings.name,
+        opening.connect,
+        wanted.memory,
+        wanted.continuity,
+        settings.removes,
+        interrupt=opening.interrupt,
+        backlog=lambda: wanted.backlog,
+    )

@@ -66,5 +66,6 @@ class CountRequest:
                 "%s: the connection ended before the broker answered the subscription to"
                 " `dropped_topic` %r: messages that the broker drops are in no gap; set"
                 ' `dropped_topic: ""` if the broker takes no such subscription',
-                self._name, self._topic,
-            )  # fmt: skip
+                self._name,
+                self._topic,
+            )

@@ -40,9 +40,12 @@ class MqttIntake:
         state = self._state = ReceiveState(settings, wanted.subscriptions, self._kept)
         state.count_dropped = wanted.continuity.count_dropped
         self._connection = state.connection = MqttConnection(
-            settings, wanted.client_id, clean=settings.session_expiry == 0,
-            owner=state, closed=wanted.closed,
-        )  # fmt: skip
+            settings,
+            wanted.client_id,
+            clean=settings.session_expiry == 0,
+            owner=state,
+            closed=wanted.closed,
+        )
         self.address, self.queue = settings.address, state.queue
         self._witness: Witness | None = None  # while the id seems disputed
         self._is_closed = False

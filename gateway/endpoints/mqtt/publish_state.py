@@ -65,8 +65,10 @@ class PublishState(ConnectionOwner):
         if limits.qos < self._settings.qos:
             log.warning(
                 "%s: the broker accepts QoS %d at most, %d was requested",
-                self._settings.name, limits.qos, self._settings.qos,
-            )  # fmt: skip
+                self._settings.name,
+                limits.qos,
+                self._settings.qos,
+            )
         self._window = min(self._settings.send_window, limits.receive_maximum)
         self._tells &= limits.qos > 0 and self._window > 1
         self._window -= self._tells

@@ -21,9 +21,13 @@ class MqttSource(SourceShell):
         wanted = WantedSession(settings, subscriptions, instance)
         self.addresses = wanted.addresses
         super().__init__(
-            settings.name, partial(open_intake, wanted), wanted.memory, wanted.continuity,
-            wanted.removes, interrupt=wanted.addresses.close,
-        )  # fmt: skip
+            settings.name,
+            partial(open_intake, wanted),
+            wanted.memory,
+            wanted.continuity,
+            wanted.removes,
+            interrupt=wanted.addresses.close,
+        )
 
     @property
     def address(self) -> str:

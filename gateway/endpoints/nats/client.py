@@ -21,9 +21,14 @@ from gateway.untyped import Untyped
 
 # The library's errors at what no server of NATS sends.
 MALFORMED: Final = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
     ValueError,
-)  # fmt: skip
+)
 MAX_LINE: Final = 65_536  # bytes; a server's own limit is 4,096 by default
 MAX_ANNOUNCED: Final = (1 << 31) - 1  # bytes; `max_payload` is an int32 of the server
 

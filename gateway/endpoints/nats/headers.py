@@ -23,8 +23,13 @@ MESSAGE_ID: Final = "Nats-Msg-Id"
 _KEY: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")  # a token of HTTP: the library's
 _VALUE: Final = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")  # the library strips blanks
 _PLAIN: Final = (
-    "priority", "expiry", "time", "content_type", "reply_to", "source_id",
-)  # fmt: skip
+    "priority",
+    "expiry",
+    "time",
+    "content_type",
+    "reply_to",
+    "source_id",
+)
 _OF_ONE_MESSAGE: Final = ("expiry", "time", "source_id", "correlation_id", "properties")
 MAX_CACHED: Final = 8 << 20  # bytes of a reader or a writer
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")

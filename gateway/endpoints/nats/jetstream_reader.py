@@ -51,9 +51,12 @@ MADE_AGAIN: Final = (
 DROPPED: Final = "the stream's limits, or a purge, removed messages before they were read"
 _STATUS_NONE: Final = {"404", "408"}  # nothing waits
 _STATUS_GONE: Final = (
-    "consumer deleted", "consumer is push", "no responders", "server shutdown",
+    "consumer deleted",
+    "consumer is push",
+    "no responders",
+    "server shutdown",
     "exceeded maxrequest",
-)  # fmt: skip
+)
 _SMALLER: Final = re.compile(r"exceeded maxrequestbatch of (\d{1,9})")
 _TOO_LARGE: Final = "message size exceeds maxbytes"
 

@@ -42,9 +42,16 @@ MIN_FRAME: Final = 4_096  # bytes: AMQP 0-9-1, 4.2.3
 _CONTENT: Final = struct.Struct(">HHQ")  # class, weight, size of the body
 # The library's errors at what no server sends.
 _MALFORMED: Final = (
-    AMQPError, ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError,
-    TypeError, ValueError, struct.error,
-)  # fmt: skip
+    AMQPError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,21 @@ _SECONDS: Final[_Kind] = (
     lambda reader: int.from_bytes(reader.take(8), "big"),
 )
 _FIELDS: Final = (  # by their flags, from bit 15 down: AMQP 0-9-1, class basic
-    ("content_type", _TEXT), ("content_encoding", _TEXT), ("headers", _TABLE),
-    ("delivery_mode", _OCTET), ("priority", _OCTET), ("correlation_id", _TEXT),
-    ("reply_to", _TEXT), ("expiration", _TEXT), ("message_id", _TEXT), ("timestamp", _SECONDS),
-    ("type", _TEXT), ("user_id", _TEXT), ("app_id", _TEXT), ("cluster_id", _TEXT),
-)  # fmt: skip
+    ("content_type", _TEXT),
+    ("content_encoding", _TEXT),
+    ("headers", _TABLE),
+    ("delivery_mode", _OCTET),
+    ("priority", _OCTET),
+    ("correlation_id", _TEXT),
+    ("reply_to", _TEXT),
+    ("expiration", _TEXT),
+    ("message_id", _TEXT),
+    ("timestamp", _SECONDS),
+    ("type", _TEXT),
+    ("user_id", _TEXT),
+    ("app_id", _TEXT),
+    ("cluster_id", _TEXT),
+)
 _EXTRA: Final = ("content_encoding", "type", "app_id")  # properties both ways, with the prefix
 _READ_ONLY: Final = ("user_id", "cluster_id")  # the server compares `user_id` with the log-in
 

@@ -18,6 +18,10 @@ def open_source(
     wanted = wanted_queues(settings, [each.pattern for each in subscriptions], instance)
     opening = Opening(lambda: RabbitmqIntake(wanted))
     return SourceShell(
-        settings.name, opening.connect, wanted.memory, wanted.continuity, wanted.removes,
+        settings.name,
+        opening.connect,
+        wanted.memory,
+        wanted.continuity,
+        wanted.removes,
         interrupt=opening.interrupt,
-    )  # fmt: skip
+    )

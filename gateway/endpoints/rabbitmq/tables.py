@@ -20,11 +20,19 @@ MAX_DEPTH: Final = 64  # tables and arrays in each other
 MAX_SHORT: Final = 255  # bytes
 _INT64: Final = 1 << 63
 _FIXED: Final[Mapping[bytes, struct.Struct]] = {
-    b"b": struct.Struct(">b"), b"B": struct.Struct(">B"), b"s": struct.Struct(">h"),
-    b"U": struct.Struct(">h"), b"u": struct.Struct(">H"), b"I": struct.Struct(">i"),
-    b"i": struct.Struct(">I"), b"l": struct.Struct(">q"), b"L": struct.Struct(">q"),
-    b"f": struct.Struct(">f"), b"d": struct.Struct(">d"), b"T": struct.Struct(">Q"),
-}  # fmt: skip
+    b"b": struct.Struct(">b"),
+    b"B": struct.Struct(">B"),
+    b"s": struct.Struct(">h"),
+    b"U": struct.Struct(">h"),
+    b"u": struct.Struct(">H"),
+    b"I": struct.Struct(">i"),
+    b"i": struct.Struct(">I"),
+    b"l": struct.Struct(">q"),
+    b"L": struct.Struct(">q"),
+    b"f": struct.Struct(">f"),
+    b"d": struct.Struct(">d"),
+    b"T": struct.Struct(">Q"),
+}
 
 
 def encode_table(table: Mapping[str, Value], depth: int = 0) -> bytes:

@@ -21,10 +21,20 @@ U32 = 4_294_967_295
 
 ALL_FIELDS = frozenset(
     {
-        "mode", "retained", "redelivered", "priority", "expiry", "time", "content_type",
-        "correlation_id", "reply_to", "source_id", "origin", "properties",
+        "mode",
+        "retained",
+        "redelivered",
+        "priority",
+        "expiry",
+        "time",
+        "content_type",
+        "correlation_id",
+        "reply_to",
+        "source_id",
+        "origin",
+        "properties",
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

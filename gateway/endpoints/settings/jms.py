@@ -40,8 +40,15 @@ class JmsSettings(EndpointSettings):
     """TIBCO EMS, or another system with a JMS client library."""
 
     encrypted_schemes: ClassVar[tuple[str, ...]] = (
-        "ssl", "tls", "tcps", "smfs", "mqtts", "amqps", "https", "wss",
-    )  # fmt: skip
+        "ssl",
+        "tls",
+        "tcps",
+        "smfs",
+        "mqtts",
+        "amqps",
+        "https",
+        "wss",
+    )
     carries: ClassVar[frozenset[str]] = ALL_FIELDS - {"retained", "redelivered"}
     client_key: ClassVar[str] = "client_id"
     evaluates_selectors: ClassVar[bool] = True

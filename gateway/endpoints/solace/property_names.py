@@ -21,10 +21,19 @@ PAYLOAD: Final = f"{GATEWAY_PREFIX}payload"  # `text`: a text with a NUL, sent a
 PROPERTIES: Final = f"{GATEWAY_PREFIX}properties"  # whose names the library would misread
 GATEWAY_NAMES: Final = frozenset(
     {
-        PRIORITY, TIME, EXPIRY, MODE, RETAINED, ORIGIN, PROOF, CORRELATION, REPLY_TO, PAYLOAD,
+        PRIORITY,
+        TIME,
+        EXPIRY,
+        MODE,
+        RETAINED,
+        ORIGIN,
+        PROOF,
+        CORRELATION,
+        REPLY_TO,
+        PAYLOAD,
         PROPERTIES,
     }
-)  # fmt: skip
+)
 
 PARTITION_KEY: Final = "JMSXGroupID"
 UNDECODED: Final = "solace.undecoded"  # decoding error; the payload is then the whole message

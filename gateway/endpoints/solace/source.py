@@ -26,6 +26,11 @@ def open_source(
     install()
     opening = Opening(lambda: SolaceIntake(wanted, native))
     return SourceShell(
-        settings.name, opening.connect, wanted.memory, wanted.continuity, settings.removes,
-        wanted.counts, opening.interrupt,
-    )  # fmt: skip
+        settings.name,
+        opening.connect,
+        wanted.memory,
+        wanted.continuity,
+        settings.removes,
+        wanted.counts,
+        opening.interrupt,
+    )

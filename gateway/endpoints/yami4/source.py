@@ -40,6 +40,10 @@ def open_source(
 
     opening = Opening(make)
     return SourceShell(
-        settings.name, opening.connect, SourceMemory(), continuity, settings.removes,
+        settings.name,
+        opening.connect,
+        SourceMemory(),
+        continuity,
+        settings.removes,
         interrupt=opening.interrupt,
-    )  # fmt: skip
+    )

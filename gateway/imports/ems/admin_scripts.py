@@ -31,13 +31,47 @@ from gateway.imports.source_lines import (
 STAYS: Final = "the EMS server has done it"
 _VERBS: Final = frozenset(
     {
-        "add", "addprop", "autocommit", "bye", "commit", "compact", "connect", "create", "delete",
-        "disconnect", "echo", "end", "exit", "grant", "help", "info", "jaci", "purge", "q", "quit",
-        "remove", "removeprop", "resume", "revoke", "rotatelog", "set", "setprop", "show",
-        "shutdown", "suspend", "time", "timeout", "transaction", "updatecrl", "whoami",
-        "y", "yes", "n", "no",
+        "add",
+        "addprop",
+        "autocommit",
+        "bye",
+        "commit",
+        "compact",
+        "connect",
+        "create",
+        "delete",
+        "disconnect",
+        "echo",
+        "end",
+        "exit",
+        "grant",
+        "help",
+        "info",
+        "jaci",
+        "purge",
+        "q",
+        "quit",
+        "remove",
+        "removeprop",
+        "resume",
+        "revoke",
+        "rotatelog",
+        "set",
+        "setprop",
+        "show",
+        "shutdown",
+        "suspend",
+        "time",
+        "timeout",
+        "transaction",
+        "updatecrl",
+        "whoami",
+        "y",
+        "yes",
+        "n",
+        "no",
     }
-)  # fmt: skip
+)
 _IS_SCRIPT: Final = re.compile(
     r"(create|delete|addprop|setprop)\s+(bridge|topic|queue|jndiname|durable)\s", re.IGNORECASE
 )

@@ -19,11 +19,24 @@ from gateway.imports.source_lines import OmittedLine, SourceLine
 DEFAULT_PORT: Final = 1883
 LISTENER_OPTIONS: Final = frozenset(
     {
-        "bind_interface", "cafile", "capath", "certfile", "ciphers", "ciphers_tls1.3", "crlfile",
-        "keyfile", "max_connections", "mount_point", "protocol", "psk_hint", "require_certificate",
-        "tls_version", "allow_anonymous", "listener_allow_anonymous",
+        "bind_interface",
+        "cafile",
+        "capath",
+        "certfile",
+        "ciphers",
+        "ciphers_tls1.3",
+        "crlfile",
+        "keyfile",
+        "max_connections",
+        "mount_point",
+        "protocol",
+        "psk_hint",
+        "require_certificate",
+        "tls_version",
+        "allow_anonymous",
+        "listener_allow_anonymous",
     }
-)  # fmt: skip
+)
 _STARTS_NONE: Final = frozenset({"allow_anonymous", "bind_interface", "protocol"})  # measured, 2.0
 _ANY: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  # read, and not listened at
 

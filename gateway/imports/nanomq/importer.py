@@ -41,13 +41,31 @@ _PREFIXES: Final = ("connector.", "ssl.", "tls.", "ssl_opts.")
 _VERSIONS: Final = {"5": "mqttv50", "4": "mqttv311", "3": "mqttv31"}
 _NO_EFFECT: Final = frozenset(
     {
-        "address", "batch_size", "bridge_mode", "clean_start", "enable", "forward_mountpoint",
-        "keepalive", "max_inflight", "max_inflight_size", "max_parallel_processes",
-        "max_recv_queue_len", "max_send_queue_len", "mqtt_proto_ver", "name", "parallel",
-        "proto_ver", "receive_mountpoint", "reconnect_interval", "retry_interval", "server",
-        "ssl", "ssl_mode", "start_type",
+        "address",
+        "batch_size",
+        "bridge_mode",
+        "clean_start",
+        "enable",
+        "forward_mountpoint",
+        "keepalive",
+        "max_inflight",
+        "max_inflight_size",
+        "max_parallel_processes",
+        "max_recv_queue_len",
+        "max_send_queue_len",
+        "mqtt_proto_ver",
+        "name",
+        "parallel",
+        "proto_ver",
+        "receive_mountpoint",
+        "reconnect_interval",
+        "retry_interval",
+        "server",
+        "ssl",
+        "ssl_mode",
+        "start_type",
     }
-)  # fmt: skip
+)
 _TRUE: Final = frozenset({"true", "on", "1", "yes"})
 _TOPICS: Final = ("forwards", "subscription", "subscriptions")
 _SERVER: Final = re.compile(

@@ -27,12 +27,24 @@ _ADDRESS: Final = re.compile(
 )
 _READ: Final = frozenset(
     {
-        "ack-mode", "dest-address", "dest-exchange", "dest-exchange-key", "dest-protocol",
-        "dest-queue", "dest-uri", "prefetch-count", "reconnect-delay", "src-address",
-        "src-exchange", "src-exchange-key", "src-prefetch-count", "src-protocol", "src-queue",
+        "ack-mode",
+        "dest-address",
+        "dest-exchange",
+        "dest-exchange-key",
+        "dest-protocol",
+        "dest-queue",
+        "dest-uri",
+        "prefetch-count",
+        "reconnect-delay",
+        "src-address",
+        "src-exchange",
+        "src-exchange-key",
+        "src-prefetch-count",
+        "src-protocol",
+        "src-queue",
         "src-uri",
     }
-)  # fmt: skip
+)
 _STAYS: Final = "the queue exists, and the gateway takes it as it is"
 _STAYING: Final = frozenset(
     {"dest-predeclared", "dest-queue-args", "src-predeclared", "src-queue-args"}

@@ -174,23 +174,45 @@ def report_of(archive: OpenArchive, files: DateFiles, judged: Judged, job: Job) 
     if answered:
         gaps = reported_gaps(files.found.gaps, files.lasting, verified.pauses, day, job.at)
         sets = 0 if files.scope.full else len(files.inputs.all)
-        proof = {"copies": copies.proven, "compared": copies.compared, "sets": sets,
-                 "seals": verified.seals, "keyed": archive.key is not None, **proof}  # fmt: skip
+        proof = {
+            "copies": copies.proven,
+            "compared": copies.compared,
+            "sets": sets,
+            "seals": verified.seals,
+            "keyed": archive.key is not None,
+            **proof,
+        }
     else:
         text = "there is no readable segment of this date"
         findings.append(error("no-data", f"date={day}", text))
     return Report(
-        archive.name, day, findings,
-        routes=copies.routes, dead_letters=copies.dead_letters, samples=copies.samples,
-        gateways=copies.gateways, hours=copies.hours, whole_day=copies.whole_day,
-        names=copies.names, totals=copies.totals,
-        renamed=names.rows, names_unchecked=names.unchecked,
-        gaps=gaps, holders=list(map(_turn, verified.holders)),
-        hops=hops.rows, hop_samples=hops.samples, hops_unchecked=hops.unchecked,
-        cuts=judged.cuts.rows, cut_samples=judged.cuts.samples,
-        proof=proof, mode="full" if files.scope.full else "sets", strict=job.strict,
-        accept_gaps=job.accept_gaps, accept_cuts=job.accept_cuts, answered=answered,
-    )  # fmt: skip
+        archive.name,
+        day,
+        findings,
+        routes=copies.routes,
+        dead_letters=copies.dead_letters,
+        samples=copies.samples,
+        gateways=copies.gateways,
+        hours=copies.hours,
+        whole_day=copies.whole_day,
+        names=copies.names,
+        totals=copies.totals,
+        renamed=names.rows,
+        names_unchecked=names.unchecked,
+        gaps=gaps,
+        holders=list(map(_turn, verified.holders)),
+        hops=hops.rows,
+        hop_samples=hops.samples,
+        hops_unchecked=hops.unchecked,
+        cuts=judged.cuts.rows,
+        cut_samples=judged.cuts.samples,
+        proof=proof,
+        mode="full" if files.scope.full else "sets",
+        strict=job.strict,
+        accept_gaps=job.accept_gaps,
+        accept_cuts=job.accept_cuts,
+        answered=answered,
+    )
 
 
 def _turn(holder: Holder) -> Turn:

@@ -86,10 +86,24 @@ class OutboundBatch:
     """
 
     __slots__ = (
-        "attempts", "deliveries", "expires", "messages", "number", "origin", "parts", "positions",
-        "resend", "rows", "settlements", "size", "solo_losses", "spooled_at", "times", "unsettled",
+        "attempts",
+        "deliveries",
+        "expires",
+        "messages",
+        "number",
+        "origin",
+        "parts",
+        "positions",
+        "resend",
+        "rows",
+        "settlements",
+        "size",
+        "solo_losses",
+        "spooled_at",
+        "times",
+        "unsettled",
         "when_full",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -121,9 +135,12 @@ class OutboundBatch:
         middle = len(self.messages) // 2
         for part in (slice(middle), slice(middle, None)):
             yield OutboundBatch(
-                self.origin, self.when_full, self.messages[part], self.positions[part],
+                self.origin,
+                self.when_full,
+                self.messages[part],
+                self.positions[part],
                 self.deliveries[part],
-            )  # fmt: skip
+            )
 
     def messages_at(self, positions: Sequence[int]) -> Sequence[Message]:
         every = self.messages

@@ -223,14 +223,16 @@ class ReceivedBatch:
         if any(map(_FIELDS, deliveries)):
             given["fields"] = [each.fields or None for each in deliveries]
         return _rows(
-            common, columns, **given,
+            common,
+            columns,
+            **given,
             route=[each.route.name if each.route else "" for each in deliveries],
             target=[each.label for each in deliveries],
             outcome=[
                 _CONVERTED if each.target is not None and each.target.conversion else _ACCEPTED
                 for each in deliveries
             ],
-        )  # fmt: skip
+        )
 
     @property
     def hashes(self) -> Sequence[bytes]:
@@ -335,9 +337,13 @@ class ReceivedBatch:
     def _common(self, leg: Leg, outcome: RowOutcome, at: int) -> dict[str, Cell]:
         origin = self.origin
         return {
-            "leg": leg.value, "outcome": outcome.value, "time": at, "received": origin.time,
-            "endpoint": origin.endpoint, "system": origin.system,
-        }  # fmt: skip
+            "leg": leg.value,
+            "outcome": outcome.value,
+            "time": at,
+            "received": origin.time,
+            "endpoint": origin.endpoint,
+            "system": origin.system,
+        }
 
     def _columns(self, positions: Sequence[int]) -> Columns:
         """The columns that all legs share, of the messages at `positions`; computed once."""

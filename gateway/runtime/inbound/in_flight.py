@@ -33,10 +33,22 @@ class InFlightBatch:
     """
 
     __slots__ = (
-        "__weakref__", "_awaited", "_callbacks", "_count", "_is_relayed", "_ledger", "_lock",
-        "_on_settled", "_references", "_settle_source", "_waits", "arrived", "part", "received",
+        "__weakref__",
+        "_awaited",
+        "_callbacks",
+        "_count",
+        "_is_relayed",
+        "_ledger",
+        "_lock",
+        "_on_settled",
+        "_references",
+        "_settle_source",
+        "_waits",
+        "arrived",
+        "part",
+        "received",
         "received_at",
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

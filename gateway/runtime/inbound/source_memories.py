@@ -212,8 +212,11 @@ class SourceMemories:
         log.warning(
             "%s: the memory of %s is damaged (%s: %s): what may come twice is marked as"
             " redelivered, and subscriptions of the last run may stay at a broker",
-            self._place, role, type(error).__name__, error,
-        )  # fmt: skip
+            self._place,
+            role,
+            type(error).__name__,
+            error,
+        )
 
     def _read(self, *, ran_before: bool) -> None:
         if self._place is None:

@@ -19,9 +19,22 @@ from gateway.runtime.outbound.spool_db import Change, Durable, SpoolDatabase
 log = logging.getLogger(__name__)
 
 COLUMNS: Final = (  # up to `fields` the fields of a dead letter
-    "number", "time", "id", "route", "source", "source_name", "target", "endpoint", "rule",
-    "reason", "attempts", "fields", "size", "body", "checksum",
-)  # fmt: skip
+    "number",
+    "time",
+    "id",
+    "route",
+    "source",
+    "source_name",
+    "target",
+    "endpoint",
+    "rule",
+    "reason",
+    "attempts",
+    "fields",
+    "size",
+    "body",
+    "checksum",
+)
 _INSERT: Final = (
     f"INSERT INTO letters ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608  # constants
 )
@@ -44,10 +57,19 @@ def to_row(letter: DeadLetter, number: int) -> tuple[Any, ...]:
     that no command sends it.
     """
     columns = (
-        number, letter.time, letter.id, letter.route, letter.source, _utf8(letter.source_name),
-        letter.target, letter.endpoint, letter.rule, _utf8(letter.reason), letter.attempts,
+        number,
+        letter.time,
+        letter.id,
+        letter.route,
+        letter.source,
+        _utf8(letter.source_name),
+        letter.target,
+        letter.endpoint,
+        letter.rule,
+        _utf8(letter.reason),
+        letter.attempts,
         letter.fields,
-    )  # fmt: skip
+    )
     if letter.rule == SPOOL_DAMAGED:
         body = _UNREADABLE + payload_bytes(letter.message.payload)
     else:

@@ -295,9 +295,10 @@ class Lane:
             log.warning(
                 "%s broke its connection and went to the dead letters (poisoned); write"
                 " `limits: {%s}` at the endpoint, and such names are refused before they are sent",
-                counted(self._poisoned.poisoned, "message"), proposal,
+                counted(self._poisoned.poisoned, "message"),
+                proposal,
                 extra={"endpoint": self.state.name},
-            )  # fmt: skip
+            )
 
     def _send(self, send: Send) -> None:
         binding, complete = self.binding, None

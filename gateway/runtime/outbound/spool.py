@@ -252,8 +252,9 @@ class Spool:
             return False
         with suppress(SpoolError):  # closed: the run ends
             changes: list[Change] = [(_TRY_HELD, (each,)) for each in numbers]
-            changes += [(_MAY_CUT, (each.newer, each.stands, each.facts, each.number))
-                for each in spares]  # fmt: skip
+            changes += [
+                (_MAY_CUT, (each.newer, each.stands, each.facts, each.number)) for each in spares
+            ]
             self._database.put(changes, tried.set)
         return self._wait_for(tried) and not self._stopping_held
 
@@ -280,8 +281,11 @@ class Spool:
         for row in batch.rows:
             if row.letter is not None:
                 reason = row.letter.reason
-                log.error("a row is damaged and is not sent: %s", reason,
-                          extra={"endpoint": self._endpoint})  # fmt: skip
+                log.error(
+                    "a row is damaged and is not sent: %s",
+                    reason,
+                    extra={"endpoint": self._endpoint},
+                )
                 self.ledger.record_damaged(row.letter, partial(self._delete, [row.number]))
         whole = [row.number for row in batch.rows if row.letter is None]
         if whole:
@@ -311,9 +315,19 @@ class Spool:
             found = self._database.rows(_ROUTES, [number])
             routes = ", ".join(str(route) for (route,) in found) or routes
         return DeadLetter(
-            0, at, at.to_bytes(8) + number.to_bytes(8), routes, "", "", self._endpoint,
-            self._endpoint, SPOOL_DAMAGED, reason, 0, Message("", body),
-        )  # fmt: skip
+            0,
+            at,
+            at.to_bytes(8) + number.to_bytes(8),
+            routes,
+            "",
+            "",
+            self._endpoint,
+            self._endpoint,
+            SPOOL_DAMAGED,
+            reason,
+            0,
+            Message("", body),
+        )
 
     def _delete(
         self,

@@ -51,8 +51,13 @@ def _column_bytes(columns: Sequence[object]) -> bytes:
 
 
 _DAMAGE: Final = (  # what bytes raise that `pack_batch` did not write
-    ValueError, TypeError, AttributeError, LookupError, RecursionError, msgpack.UnpackException,
-)  # fmt: skip
+    ValueError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    msgpack.UnpackException,
+)
 _BIG_INTEGER: Final = 1  # extension type of an integer past 64 bits: in hexadecimal digits
 _DROPPED: Final = 2  # extension type of a payload that was not kept: its size, as above
 

@@ -29,13 +29,30 @@ log = logging.getLogger(__name__)
 
 
 LATENCY_BUCKETS: Final = (
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0,
-)  # fmt: skip  # upper bounds in seconds
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    60.0,
+)  # upper bounds in seconds
 DISPUTE_SECONDS: Final = 60.0  # of a connection, after which a dispute over its id has ended
 _LEFT_OUT: Final = {  # the counter of each reason
-    LOOP: "loops", LOOP_LIMIT: "loops", DUPLICATE: "duplicates", IGNORED: "ignored",
-    UNSELECTED: "unselected", THINNED: "thinned",
-}  # fmt: skip
+    LOOP: "loops",
+    LOOP_LIMIT: "loops",
+    DUPLICATE: "duplicates",
+    IGNORED: "ignored",
+    UNSELECTED: "unselected",
+    THINNED: "thinned",
+}
 MAX_REFUSALS: Final = 20  # latest dead letters of a route, for display
 MAX_REFUSAL_TEXT: Final = 2_000  # characters of the name and of the reason of each
 

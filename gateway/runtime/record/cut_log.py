@@ -49,6 +49,10 @@ class CutLog:
         log.log(
             logging.INFO if usual else logging.WARNING,
             "route %r cut %d %s with the rule %r since the last such line, for example %r",
-            route, number, "message" if number == 1 else "messages", rule, example,
+            route,
+            number,
+            "message" if number == 1 else "messages",
+            rule,
+            example,
             extra={"endpoint": self._endpoint},
-        )  # fmt: skip
+        )

@@ -287,9 +287,16 @@ class GapRecorder:
         self.last_gap = f"last gap: {length} until {until}, {rule.value}"
         level = logging.INFO if self._tap else logging.WARNING
         log.log(
-            level, "%s gap of %s, %s: from %s to %s: %s",
-            what, length, rule.value, begin, until, outage.reason, extra=place,
-        )  # fmt: skip
+            level,
+            "%s gap of %s, %s: from %s to %s: %s",
+            what,
+            length,
+            rule.value,
+            begin,
+            until,
+            outage.reason,
+            extra=place,
+        )
 
 
 def _text(time: int) -> str:

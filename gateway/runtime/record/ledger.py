@@ -143,11 +143,22 @@ class Ledger:
         self.count_dead_letter(letter)
         size, digest = fingerprint(letter.message.payload)
         row: dict[str, Cell] = {
-            "leg": Leg.DEAD.value, "outcome": RowOutcome.REJECTED.value, "rule": letter.rule,
-            "reason": letter.reason, "route": letter.route, "endpoint": letter.endpoint,
-            "system": "", "target": letter.target, "id": letter.id, "time": letter.time,
-            "received": letter.time, "attempt": 1, "name": "", "size": size, "hash": digest,
-        }  # fmt: skip
+            "leg": Leg.DEAD.value,
+            "outcome": RowOutcome.REJECTED.value,
+            "rule": letter.rule,
+            "reason": letter.reason,
+            "route": letter.route,
+            "endpoint": letter.endpoint,
+            "system": "",
+            "target": letter.target,
+            "id": letter.id,
+            "time": letter.time,
+            "received": letter.time,
+            "attempt": 1,
+            "name": "",
+            "size": size,
+            "hash": digest,
+        }
         self.write([Rows(1, row)], [letter], then)
 
 

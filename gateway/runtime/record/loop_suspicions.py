@@ -81,9 +81,11 @@ class LoopSuspicions:
         log.warning(
             "a loop is suspected: route %r, %r %s; `gateway check A.yaml B.yaml ...` with the files"
             " of all gateways finds it; `broker_id` at each endpoint says which brokers are one",
-            route, name, reason,
+            route,
+            name,
+            reason,
             extra={"endpoint": endpoint},
-        )  # fmt: skip
+        )
 
     def current(self) -> tuple[SuspectedLoop, ...]:
         """The suspicions whose last sign is not long ago, by their begin."""

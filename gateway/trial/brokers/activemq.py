@@ -21,13 +21,23 @@ START_TIMEOUT = 30.0  # seconds; also for a stop
 # For a broker that runs for a minute: the optimising compiler takes longer than it saves.
 QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _CLIENT_JARS = (
-    "activemq-client", "geronimo-jms_1.1_spec", "geronimo-j2ee-management-1.1-spec", "slf4j-api",
-    "slf4j-nop", "hawtbuf",
-)  # fmt: skip
+    "activemq-client",
+    "geronimo-jms_1.1_spec",
+    "geronimo-j2ee-management-1.1-spec",
+    "slf4j-api",
+    "slf4j-nop",
+    "hawtbuf",
+)
 _BROKER_JARS = (
-    "activemq-console", "activemq-broker", "activemq-kahadb-store", "activemq-openwire-legacy",
-    "activemq-protobuf", "activemq-mqtt", "activemq-stomp", "mqtt-client",
-)  # fmt: skip
+    "activemq-console",
+    "activemq-broker",
+    "activemq-kahadb-store",
+    "activemq-openwire-legacy",
+    "activemq-protobuf",
+    "activemq-mqtt",
+    "activemq-stomp",
+    "mqtt-client",
+)
 
 
 def client_jars() -> tuple[str, ...]:

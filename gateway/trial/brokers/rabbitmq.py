@@ -123,9 +123,13 @@ class RabbitmqNode:
     def run(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """Run a tool of the server or of Erlang with the node's environment."""
         return subprocess.run(  # noqa: S603  # a program of the machine
-            [*self.command(tool), *arguments], env=self._environment, timeout=START_TIMEOUT,
-            check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [*self.command(tool), *arguments],
+            env=self._environment,
+            timeout=START_TIMEOUT,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def _end(self, number: signal.Signals) -> None:
         process, self.process = self.process, None

@@ -46,8 +46,10 @@ CLASSES: Final[Mapping[Fault, CopyClass | CutClass]] = {
     Fault.LEFT_OUT: CutClass.LEFT_OUT,
 }
 CUTS: Final[Mapping[Fault, str]] = {  # with the rule of the cut
-    Fault.ECHO: "loop", Fault.HIDDEN: "loop", Fault.LEFT_OUT: "unselected",
-}  # fmt: skip
+    Fault.ECHO: "loop",
+    Fault.HIDDEN: "loop",
+    Fault.LEFT_OUT: "unselected",
+}
 UNRECORDED: Final = (Fault.UNEXPECTED, *CUTS)  # rows of a message without a received row
 
 

@@ -127,9 +127,15 @@ def windows(traffic: Traffic, first: int, after: int) -> Iterator[Window]:
         own = slice((gateway - first) % traffic.gateways, None, traffic.gateways)
         ahead = traffic.clock_skew * gateway * _SECOND
         yield Window(
-            gateway, number[own], time[own] + ahead, end[own] + ahead, route[own], name[own],
-            size[own], words[own],
-        )  # fmt: skip
+            gateway,
+            number[own],
+            time[own] + ahead,
+            end[own] + ahead,
+            route[own],
+            name[own],
+            size[own],
+            words[own],
+        )
 
 
 def _latency(traffic: Traffic, number: Numbers) -> Numbers:

@@ -23,8 +23,12 @@ OPEN, BEGIN, ATTACH, FLOW, TRANSFER, DISPOSITION, DETACH, END, CLOSE = range(0x1
 MECHANISMS, INIT, CHALLENGE, RESPONSE, OUTCOME = range(0x40, 0x45)
 ERROR: Final = 0x1D
 RECEIVED, ACCEPTED, REJECTED, RELEASED, MODIFIED = range(0x23, 0x28)  # states of a delivery
-OPTIONS_OF_OUTCOMES: Final = ("amqp:accepted:list", "amqp:rejected:list",
-                              "amqp:released:list", "amqp:modified:list")  # fmt: skip
+OPTIONS_OF_OUTCOMES: Final = (
+    "amqp:accepted:list",
+    "amqp:rejected:list",
+    "amqp:released:list",
+    "amqp:modified:list",
+)
 SOURCE, TARGET = 0x28, 0x29
 
 
@@ -124,9 +128,19 @@ class LogInOutcome(NamedTuple):
 
 
 Performative: TypeAlias = (
-    Open | Begin | Attach | LinkFlow | Transfer | Disposition | Detach | SessionEnd | Close
-    | Mechanisms | Challenge | LogInOutcome
-)  # fmt: skip
+    Open
+    | Begin
+    | Attach
+    | LinkFlow
+    | Transfer
+    | Disposition
+    | Detach
+    | SessionEnd
+    | Close
+    | Mechanisms
+    | Challenge
+    | LogInOutcome
+)
 _Shape: TypeAlias = tuple[type[Any], ...]
 _N, _B, _T, _D, _M, _O, _Y = int, bool, str, Described, dict, object, bytes
 _SHAPES: Final[dict[int, tuple[type[Any], _Shape]]] = {

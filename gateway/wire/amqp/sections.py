@@ -13,9 +13,16 @@ from gateway.errors import WireError
 from gateway.wire.amqp.values import Described, described, read_value, string
 
 (
-    HEADER, DELIVERY_ANNOTATIONS, ANNOTATIONS, PROPERTIES, APPLICATION, DATA, SEQUENCE, VALUE,
+    HEADER,
+    DELIVERY_ANNOTATIONS,
+    ANNOTATIONS,
+    PROPERTIES,
+    APPLICATION,
+    DATA,
+    SEQUENCE,
+    VALUE,
     FOOTER,
-) = range(0x70, 0x79)  # fmt: skip
+) = range(0x70, 0x79)
 BODIES: Final = frozenset({DATA, SEQUENCE, VALUE})
 NOTHING: Final[Mapping[Any, Any]] = {}
 _LISTS: Final = frozenset({HEADER, PROPERTIES})
@@ -114,9 +121,15 @@ def read_head(head: bytes) -> MessageHead:
     if not all(isinstance(each, int) for each in numbers):
         raise WireError("amqp: a field of the header of a message is no number")
     return MessageHead(
-        bool(durable), priority, ttl, bool(first), count or 0, found.get(ANNOTATIONS, NOTHING),
-        found.get(PROPERTIES, ()), found.get(APPLICATION, NOTHING),
-    )  # fmt: skip
+        bool(durable),
+        priority,
+        ttl,
+        bool(first),
+        count or 0,
+        found.get(ANNOTATIONS, NOTHING),
+        found.get(PROPERTIES, ()),
+        found.get(APPLICATION, NOTHING),
+    )
 
 
 def data_place(data: bytes, place: SectionPlace) -> tuple[int, int]:

@@ -117,9 +117,20 @@ class Session:
         is_receiver = isinstance(link, Receiver)
         count = None if is_receiver else uint(0)
         fields = [
-            string(link.name), uint(handle), boolean(is_receiver), ubyte(link.settled), ubyte(0),
-            *link.fields, None, None, count, None, None, None, properties,
-        ]  # fmt: skip
+            string(link.name),
+            uint(handle),
+            boolean(is_receiver),
+            ubyte(link.settled),
+            ubyte(0),
+            *link.fields,
+            None,
+            None,
+            count,
+            None,
+            None,
+            None,
+            properties,
+        ]
         self._write(encode_frame(frames.ATTACH, fields))
 
     def detach(self, link: Link) -> None:
@@ -238,10 +249,15 @@ class Session:
         self._peer_window -= 1
         self._next_out = _next(self._next_out)
         delivery = link.delivery
-        fields = b"".join((
-            uint(link.handle), _IDS.pack(0x70, delivery, 0xA004, delivery), b"\x43",
-            boolean(link.settled), TRUE if more else b"",
-        ))  # fmt: skip
+        fields = b"".join(
+            (
+                uint(link.handle),
+                _IDS.pack(0x70, delivery, 0xA004, delivery),
+                b"\x43",
+                boolean(link.settled),
+                TRUE if more else b"",
+            )
+        )
         count = 6 if more else 5
         head = _START + bytes((len(fields) + 1, count)) + fields
         size = frames.HEAD.size + len(head) + len(part)

@@ -125,9 +125,11 @@ def copies(
     first_attempt = F.coalesce("attempt", F.lit(1)) <= 1
     refused = F.coalesce("rule", F.lit("")).isin(*sorted(BLAMING))
     hashed = {
-        "received": received, "sent": delivered & ~F.col("converted"), "arrived": delivered,
+        "received": received,
+        "sent": delivered & ~F.col("converted"),
+        "arrived": delivered,
         "seen": seen,
-    }  # fmt: skip
+    }
     return rows.groupBy(*COPY_KEYS).agg(
         F.coalesce(F.max(received), F.lit(False)).alias("was_received"),
         receipt.alias("received_time"),

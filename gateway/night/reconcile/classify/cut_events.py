@@ -37,22 +37,38 @@ from gateway.night.reconcile.input.row_reader import row_groups
 SKEW: Final = 60_000_000  # microseconds by which the clocks of two gateways may differ
 MAX_ROOM: Final = 10  # of attempts that may have arrived
 EVENTS: Final[Mapping[str, str]] = {
-    "place": "string", "repeated": "string",  # broker and name of a row, or of what a cut repeats
+    "place": "string",
+    "repeated": "string",  # broker and name of a row, or of what a cut repeats
     "name": "string",  # of a cut, at its source
-    "hash": "binary", "id": "binary", "time": "int64",
+    "hash": "binary",
+    "id": "binary",
+    "time": "int64",
     **dict.fromkeys(CUT_KEYS, "string"),
     "leg": "string",
     "room": "int64",  # how many cuts may repeat it; of a cut 0
     "again": "boolean",  # the same message: known by an id, or retained by its broker
     "earlier": "boolean",  # it was retained before the rows that the night reads
     "size": "int64",
-}  # fmt: skip
+}
 _SCHEMA: Final = schema_of(EVENTS)
 _EVIDENCE: Final = (Leg.RECEIVED.value, Leg.DELIVERED.value)
 _READ: Final = (
-    *CUT_KEYS, "leg", "name", "id", "trace", "hash", "size", "outcome", "attempt", "received",
-    "time", "source_time", "target_name", "redelivered", "reason",
-)  # fmt: skip
+    *CUT_KEYS,
+    "leg",
+    "name",
+    "id",
+    "trace",
+    "hash",
+    "size",
+    "outcome",
+    "attempt",
+    "received",
+    "time",
+    "source_time",
+    "target_name",
+    "redelivered",
+    "reason",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +137,10 @@ def _evidence(rows: pa.Table, scope: CutScope) -> Iterator[pa.Table]:
     place = _places(own, own["endpoint"], scope)
     facts = {"place": place, "repeated": own["name"], "room": room, "again": False}
     found = _events(own, {**facts, "earlier": False})
-    kept = pc.and_(pc.is_in(found["place"], pa.array(sorted(scope.at), pa.string())),
-                   pc.is_valid(found["hash"]))  # fmt: skip
+    kept = pc.and_(
+        pc.is_in(found["place"], pa.array(sorted(scope.at), pa.string())),
+        pc.is_valid(found["hash"]),
+    )
     yield found.filter(kept)
 
 

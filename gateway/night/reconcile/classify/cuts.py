@@ -35,9 +35,14 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 _SPAN: Final = 4 * DAY  # of the times of events
 # Proven cuts are counted together; every other one has a row of its own.
 CUT_MESSAGES: Final[Mapping[str, str]] = {
-    "class": "string", **dict.fromkeys(CUT_KEYS, "string"), "id": "string", "name": "string",
-    "received_time": "timestamp", "size": "int64", "copies": "int64",
-}  # fmt: skip
+    "class": "string",
+    **dict.fromkeys(CUT_KEYS, "string"),
+    "id": "string",
+    "name": "string",
+    "received_time": "timestamp",
+    "size": "int64",
+    "copies": "int64",
+}
 _SCHEMA: Final = schema_of(CUT_MESSAGES)
 CUT_EXCEPTIONS: Final = _SCHEMA.remove(_SCHEMA.get_field_index("copies"))
 

@@ -31,17 +31,43 @@ _RECEIVED: Final = dict.fromkeys(
     ("cut", "known", "marked", "signed"), "boolean"
 )  # of receipts only
 _SENT: Final = {
-    **dict.fromkeys(HOP_KEYS, "string"), "id": "binary", "at": "int64", "attempt": "int32",
-    "own": "boolean", "sure": "boolean", "unmatched": "string",
-}  # fmt: skip  # columns of deliveries only
+    **dict.fromkeys(HOP_KEYS, "string"),
+    "id": "binary",
+    "at": "int64",
+    "attempt": "int32",
+    "own": "boolean",
+    "sure": "boolean",
+    "unmatched": "string",
+}  # columns of deliveries only
 EVENTS: Final[Mapping[str, str]] = {
-    "key": "string", "name": "string", "identity": "binary", "exact": "boolean", "hash": "binary",
-    "sent": "boolean", "time": "int64", **_RECEIVED, **_SENT,
-}  # fmt: skip
+    "key": "string",
+    "name": "string",
+    "identity": "binary",
+    "exact": "boolean",
+    "hash": "binary",
+    "sent": "boolean",
+    "time": "int64",
+    **_RECEIVED,
+    **_SENT,
+}
 _READ: Final = (
-    "gateway", "route", "leg", "endpoint", "target", "name", "id", "trace", "attempt", "time",
-    "received", "redelivered", "replayed", "hash", "outcome", "rule",
-)  # fmt: skip
+    "gateway",
+    "route",
+    "leg",
+    "endpoint",
+    "target",
+    "name",
+    "id",
+    "trace",
+    "attempt",
+    "time",
+    "received",
+    "redelivered",
+    "replayed",
+    "hash",
+    "outcome",
+    "rule",
+)
 _SCHEMA: Final = schema_of(EVENTS)
 _DUPLICATE: Final = "duplicate"  # the rule of a cut
 # Without a receipt, a message was sent in an absence of its reader that ended: it may wait at the

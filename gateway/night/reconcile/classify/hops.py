@@ -48,10 +48,15 @@ _READER_KEYS: Final = ("broker", "receiver", "receiver_route")
 # Delivered messages are counted together, with their latest times; every other one has a row of
 # its own.
 HOP_MESSAGES: Final[Mapping[str, str]] = {
-    "class": "string", **dict.fromkeys(HOP_KEYS, "string"), "id": "string",
-    "sent_time": "timestamp", "received_time": "timestamp", "marked": "boolean", "name": "string",
+    "class": "string",
+    **dict.fromkeys(HOP_KEYS, "string"),
+    "id": "string",
+    "sent_time": "timestamp",
+    "received_time": "timestamp",
+    "marked": "boolean",
+    "name": "string",
     "copies": "int64",
-}  # fmt: skip
+}
 _SCHEMA: Final = schema_of(HOP_MESSAGES)
 HOP_EXCEPTIONS: Final = _SCHEMA.remove(_SCHEMA.get_field_index("copies"))
 _NONE: Final = -1  # in place of a receipt
@@ -294,9 +299,13 @@ def _by_time(
 
 def _message(send: Event, name: str, received: int | None, *, marked: bool = False) -> Event:
     counted = {
-        **{key: send[key] for key in HOP_KEYS}, "class": name, "marked": marked, "copies": 1,
-        "sent_time": send["at"], "received_time": received,
-    }  # fmt: skip
+        **{key: send[key] for key in HOP_KEYS},
+        "class": name,
+        "marked": marked,
+        "copies": 1,
+        "sent_time": send["at"],
+        "received_time": received,
+    }
     if name == CopyClass.DELIVERED.value:
         return counted
     return {**counted, "id": send["id"].hex(), "name": send["name"]}

@@ -41,9 +41,14 @@ MINUTES: Final = schema_of(
     }
 )
 LATENCIES: Final = schema_of(
-    {"hour": "timestamp", "route": "string", "target": "string", "bucket": "int64",
-     "copies": "int64"}
-)  # fmt: skip
+    {
+        "hour": "timestamp",
+        "route": "string",
+        "target": "string",
+        "bucket": "int64",
+        "copies": "int64",
+    }
+)
 EXCEPTIONS: Final = schema_of(
     {
         **dict.fromkeys(("class", *TARGET_KEYS, "id"), "string"),

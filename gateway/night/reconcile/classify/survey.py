@@ -72,19 +72,33 @@ from gateway.night.reconcile.input.row_reader import (
 )
 
 _GAP_COLUMNS: Final = (
-    "gateway", "route", "leg", "endpoint", "name", "rule", "reason", "begin", "time", "lost",
+    "gateway",
+    "route",
+    "leg",
+    "endpoint",
+    "name",
+    "rule",
+    "reason",
+    "begin",
+    "time",
+    "lost",
     "target",
-)  # fmt: skip
+)
 _SEEN_COLUMNS: Final = ("gateway", "route", "target", "minute", "delivered", "observed")
 _NEVER: Final = int(np.iinfo(np.int64).max)  # microseconds: later than any limit
 _TAPS: Final = schema_of({**dict.fromkeys(TARGET_KEYS, "string"), "since": "int64"})
 _LATE: Final = schema_of({"route": "string", "target": "string", "hour": "int64"})
 _KINDS: Final = {
     "gaps": schema_of({name: COLUMNS[name] for name in _GAP_COLUMNS}),
-    "taps": _TAPS, "late": _LATE, "near": schema_of({"path": "string"}),
-    "proven": PROVEN, "unproven": UNPROVEN, "parts": PARTS,
-    "cuts": cut_rows.SEEN, "hashes": cut_rows.HASHES,
-}  # fmt: skip  # of the tables that tasks return
+    "taps": _TAPS,
+    "late": _LATE,
+    "near": schema_of({"path": "string"}),
+    "proven": PROVEN,
+    "unproven": UNPROVEN,
+    "parts": PARTS,
+    "cuts": cut_rows.SEEN,
+    "hashes": cut_rows.HASHES,
+}  # of the tables that tasks return
 SURVEY_COLUMNS: Final[Mapping[str, str]] = {"kind": "string", "content": "binary"}
 # Blocks of all files; `file` is the path of the segment in its archive.
 BLOCK_COLUMNS: Final[Mapping[str, str]] = {"file": "string", **SETS}
@@ -209,11 +223,14 @@ def merged(rows: pa.Table) -> Survey:
     return Survey(
         [each for each in gaps if not each.target],
         taps,
-        found["proven"], found["unproven"], found["parts"],
+        found["proven"],
+        found["unproven"],
+        found["parts"],
         frozenset(map(Path, found["near"]["path"].to_pylist())),
         frozenset(row["hour"] for row in late),
-        found["cuts"], found["hashes"],
-    )  # fmt: skip
+        found["cuts"],
+        found["hashes"],
+    )
 
 
 def _tap_times(seen: pa.Table, gaps: Iterable[SourceGap]) -> dict[TapKey, TapTimes]:

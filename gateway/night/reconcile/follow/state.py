@@ -57,9 +57,7 @@ class FollowState:
 def advanced(last: Mapping[str, int], found: Mapping[str, int], now: int) -> dict[str, int]:
     """Return the newest row of every writer; a time after `now` counts as `now`."""
     names = {*last, *found}
-    return {
-        name: max(last.get(name, 0), min(found.get(name, 0), now)) for name in sorted(names)
-    }  # fmt: skip
+    return {name: max(last.get(name, 0), min(found.get(name, 0), now)) for name in sorted(names)}
 
 
 def sealed_until(last: Mapping[str, int], open_from: date) -> date:

@@ -31,9 +31,12 @@ _TASK_BYTES: Final = 4 << 20
 _BATCH_ROWS: Final = 10_000
 PARTITION_ROWS: Final = 200_000  # of a shuffle
 _TYPES: Final[Columns] = {
-    "int32": "int", "int64": "bigint", "list": "array<string>", "counts": "array<bigint>",
+    "int32": "int",
+    "int64": "bigint",
+    "list": "array<string>",
+    "counts": "array<bigint>",
     "map": "map<string,string>",
-}  # fmt: skip  # Spark's names of types, where they differ
+}  # Spark's names of types, where they differ
 
 
 def spark_schema(columns: Columns) -> str:

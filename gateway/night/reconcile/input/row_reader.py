@@ -43,9 +43,21 @@ TapKey: TypeAlias = tuple[str, str, str]  # gateway, route, target
 Parts: TypeAlias = tuple[int, ...] | None  # row groups of a merged segment to read; None: all
 
 _KEPT: Final = (
-    "gateway", "route", "leg", "target", "name", "source_name", "attempt", "time", "mode",
-    "redelivered", "replayed", "size", "rule", "reason",
-)  # fmt: skip
+    "gateway",
+    "route",
+    "leg",
+    "target",
+    "name",
+    "source_name",
+    "attempt",
+    "time",
+    "mode",
+    "redelivered",
+    "replayed",
+    "size",
+    "rule",
+    "reason",
+)
 _READ: Final = (*_KEPT, "targets", "id", "origin_id", "received", "hash", "outcome")
 # Rows for the join: one for each row of the archive and each target that it names.
 JOIN_ROWS: Final[Mapping[str, str]] = {
@@ -62,8 +74,17 @@ JOIN_ROWS: Final[Mapping[str, str]] = {
 }
 JOIN_SCHEMA: Final = schema_of(JOIN_ROWS)
 _PAIRED: Final = (
-    "gateway", "route", "target", "source_name", "name", "fields", "leg", "system", "id", "time",
-)  # fmt: skip
+    "gateway",
+    "route",
+    "target",
+    "source_name",
+    "name",
+    "fields",
+    "leg",
+    "system",
+    "id",
+    "time",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,8 +86,14 @@ def shortened(pairs: pa.Table) -> Iterator[Row]:
 
 def unused(digest: str, levels: Sequence[str], gateways: Iterable[str]) -> Row:
     """Return the entry of a name that gateways recorded, and that no delivery uses."""
-    return {"target": "", "name": digest, "digest": digest, "levels": levels, "count": 0,
-            "gateways": gateways}  # fmt: skip
+    return {
+        "target": "",
+        "name": digest,
+        "digest": digest,
+        "levels": levels,
+        "count": 0,
+        "gateways": gateways,
+    }
 
 
 def used(row: Row, noted: list[str] | None) -> Row | None:

@@ -61,9 +61,14 @@ def compact(  # noqa: PLR0913  # the archive, its key, and the means
     try:
         with spark_faults("the compaction"), archive_lock(location) as check_held:
             return compact_day(
-                location, day, run_tasks, show_step,
-                key=key, size=size << 20, hash_files=hash_files,
-            )  # fmt: skip
+                location,
+                day,
+                run_tasks,
+                show_step,
+                key=key,
+                size=size << 20,
+                hash_files=hash_files,
+            )
     except (ArchiveError, OSError) as fault:
         raise ReconcileError(f"archive {location}: {fault}") from fault
 

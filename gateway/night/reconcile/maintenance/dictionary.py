@@ -226,8 +226,12 @@ def _sent(storage: Storage, segments: Sequence[CurrentFile]) -> _Sent:
 def _add(names: dict[tuple[Any, ...], dict[str, Any]], row: Row) -> None:
     """Add the deliveries of a name pair to those of the same names."""
     key = tuple(row[name] for name in _SENT)
-    facts = {"gateways": {row["gateway"]}, "count": row["count"],
-             "first_time": row["first_time"], "last_time": row["last_time"]}  # fmt: skip
+    facts = {
+        "gateways": {row["gateway"]},
+        "count": row["count"],
+        "first_time": row["first_time"],
+        "last_time": row["last_time"],
+    }
     if (known := names.get(key)) is None:
         names[key] = dict(zip(_SENT, key, strict=True)) | facts
     else:

@@ -65,16 +65,20 @@ def page(report: Report) -> str:
     folder = files(_PACKAGE) / "page"
     style, script = ((folder / name).read_text("utf-8") for name in ("report.css", "report.js"))
     state, sign = headline.state(report)
-    return environment().get_template("report.html.j2").render(
-        report=report,
-        sections=list(_titles(report)),
-        style=style,
-        script=script,
-        state=state,
-        sign=sign,
-        day=charts.day_of(report.whole_day),
-        found_outages=gaps.outages(report.gaps),
-    )  # fmt: skip
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            sections=list(_titles(report)),
+            style=style,
+            script=script,
+            state=state,
+            sign=sign,
+            day=charts.day_of(report.whole_day),
+            found_outages=gaps.outages(report.gaps),
+        )
+    )
 
 
 def _titles(report: Report) -> Iterator[str]:

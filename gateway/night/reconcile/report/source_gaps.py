@@ -39,12 +39,19 @@ def reported_gaps(
     every += [(_pause(each, now), True) for each in pauses]
     rows = [
         ReportedGap(
-            gap.route, gap.endpoint, gap.gateway, gap.rule, moment(gap.begin), moment(gap.end),
-            gap.reason, gap.lost, kept,
+            gap.route,
+            gap.endpoint,
+            gap.gateway,
+            gap.rule,
+            moment(gap.begin),
+            moment(gap.end),
+            gap.reason,
+            gap.lost,
+            kept,
         )
         for gap, kept in every
         if gap.begin < end and gap.end >= begin
-    ]  # fmt: skip
+    ]
     return sorted(rows, key=lambda gap: (gap.begin, gap.endpoint))
 
 
