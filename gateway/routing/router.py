@@ -15,7 +15,7 @@ from gateway.errors import IllegalNameError, TranslationError
 from gateway.model.dead_letter_rule import FIELD, NO_RULE, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
-from gateway.model.message import SOURCE_NAME, Headers, Message
+from gateway.model.message import NO_PROPERTIES, SOURCE_NAME, Headers, Message, Properties
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.message_fields import (
@@ -77,7 +77,8 @@ class Delivery:
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
-    carried_name: str | None = None  # for `gateway_name`; "" removes it, None leaves it as it is
+    # properties that only the gateway writes there; None removes one
+    own: Properties = field(default_factory=lambda: NO_PROPERTIES)
     fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
@@ -248,7 +249,7 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
     `source` is the name at the source of the first route, and the mark of this one.
     """
     carried, source_mark = source
-    unnamed = None if route.names_of is None else ""
+    own = _own(route, target, carried)
     made: dict[str, _Bound] = {}
     refused: list[TranslationError] = []
     for selection in selections:
@@ -276,11 +277,18 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect, wire),
             wire_name=wire.encode("utf-8", "surrogatepass"),
-            carried_name=carried if target.carries_name else unnamed,
+            own=own,
             fields=_recorded(route, target, values),
         )
     for refusal in refused:
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
+
+
+def _own(route: Route, target: Target, name: str) -> Properties:
+    """Return the properties that the gateway writes itself, for a copy of `name` at its source."""
+    if target.carries_name:
+        return {SOURCE_NAME: name}
+    return NO_PROPERTIES if route.names_of is None else {SOURCE_NAME: None}
 
 
 def _proven(writer: Route, name: str, values: FieldValues) -> tuple[Sequence[TagSelection], str]:
