@@ -15,7 +15,14 @@ from gateway.errors import IllegalNameError, TranslationError
 from gateway.model.dead_letter_rule import FIELD, NO_RULE, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
-from gateway.model.message import NO_PROPERTIES, SOURCE_NAME, Headers, Message, Properties
+from gateway.model.message import (
+    CHOSEN_PARTITION,
+    NO_PROPERTIES,
+    SOURCE_NAME,
+    Headers,
+    Message,
+    Properties,
+)
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.message_fields import (
@@ -42,7 +49,7 @@ _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside thei
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
 NO_FIELDS: Final[FieldValues] = MappingProxyType({})  # of a name without its message
 _FieldKey: TypeAlias = tuple[str, tuple[tuple[str, FieldValue], ...]]  # a name, and fields
-_Bound: TypeAlias = tuple[HeaderRules, Conversion | None]
+_Bound: TypeAlias = tuple[HeaderRules, Conversion | None, Properties]
 NOBODY: Final = GatewayIdentity("")  # where no copy is sent
 
 
@@ -249,7 +256,6 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
     `source` is the name at the source of the first route, and the mark of this one.
     """
     carried, source_mark = source
-    own = _own(route, target, carried)
     made: dict[str, _Bound] = {}
     refused: list[TranslationError] = []
     for selection in selections:
@@ -258,14 +264,14 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             if target.fields:
                 captures = {**captures, **target.field_captures(values)}
             name = target.name_for(selection.tag.subject, captures)
-            made.setdefault(name, _bound(route, target, selection, captures))
+            made.setdefault(name, _bound(route, target, selection, captures, carried))
         except TranslationError as error:
             refused.append(error)
     if made and route.tags.mode is TagMode.LIST:
         made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     dialect = target.renderer.dialect
-    for name, (rules, conversion) in made.items():
+    for name, (rules, conversion, own) in made.items():
         wire = wire_name(name, dialect)
         yield Delivery(
             route,
@@ -284,11 +290,18 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
 
 
-def _own(route: Route, target: Target, name: str) -> Properties:
-    """Return the properties that the gateway writes itself, for a copy of `name` at its source."""
-    if target.carries_name:
-        return {SOURCE_NAME: name}
-    return NO_PROPERTIES if route.names_of is None else {SOURCE_NAME: None}
+def _own(route: Route, target: Target, captures: Mapping[str, Levels], carried: str) -> Properties:
+    """Return the properties that the gateway writes itself; `carried` is the name at the source.
+
+    Raises:
+        TranslationError: as `Target.partition_for`.
+    """
+    own: dict[str, str | int | None] = {}
+    if target.carries_name or route.names_of is not None:
+        own[SOURCE_NAME] = carried if target.carries_name else None
+    if target.has_partitions:
+        own[CHOSEN_PARTITION] = target.partition_for(captures)
+    return own or NO_PROPERTIES
 
 
 def _proven(writer: Route, name: str, values: FieldValues) -> tuple[Sequence[TagSelection], str]:
@@ -325,13 +338,17 @@ def _copies(match: RouteMatch) -> int:
 
 
 def _bound(
-    route: Route, target: Target, selection: TagSelection, captures: Mapping[str, Levels]
+    route: Route,
+    target: Target,
+    selection: TagSelection,
+    captures: Mapping[str, Levels],
+    carried: str,
 ) -> _Bound:
-    """Return the header rules and the conversion with the captures of a name."""
+    """Return the rules, the conversion and the gateway's properties with the captures of a name."""
     rules, conversion = target.rules.bind(captures), target.conversion
     if isinstance(conversion, PayloadPick):
         conversion = conversion.bind(captures)
     name, unused = route.tags.unused_tags_property, selection.unused_tags
     if name and unused:
         rules = rules.with_property(name, ",".join(unused))
-    return rules, conversion
+    return rules, conversion, _own(route, target, captures, carried)

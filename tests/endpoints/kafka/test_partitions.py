@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -51,7 +51,7 @@ def partitions_of(server: KafkaServer, *payloads: bytes) -> list[int]:
     return [places[each] for each in payloads]
 
 
-def chosen_by_library(server: KafkaServer, keys: list[str]) -> dict[str, int]:
+def chosen_by_library(server: KafkaServer, keys: Sequence[str]) -> dict[str, int]:
     """Return the partitions that confluent-kafka's own partitioner chooses for keys."""
     from confluent_kafka import Producer  # noqa: PLC0415  # the fixture skips without it
 
