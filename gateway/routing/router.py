@@ -180,18 +180,35 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         return self.match_fields(message.address, read_fields(dict.fromkeys(names), message))
 
     def match_fields(self, name: str, values: FieldValues) -> tuple[RouteMatch, ...]:
-        """Return the matches of a message with this name and these fields."""
+        """Return the matches of a message with this name and these fields.
+
+        Those of routes without fields are the same for every message of the name.
+        """
         key = name, tuple(values.items())
         if (known := self._with_fields.get(key)) is not None:
             return known
-        made = self._matches(name, values)
+        made = tuple(
+            match
+            for each in self[name]
+            if (match := self._with_values(each, name, values)).deliveries
+        )
         used = sum(text_size(each) for each in values.values() if isinstance(each, str))
         size = _cached_size(name, made) + used * (1 + sum(map(_copies, made)))
         return self._with_fields.add(key, made, size)
 
-    def _matches(self, name: str, values: FieldValues = NO_FIELDS) -> tuple[RouteMatch, ...]:
+    def _with_values(self, match: RouteMatch, name: str, values: FieldValues) -> RouteMatch:
+        route = match.route
+        if route is None or not route.fields:
+            return match
+        tags = self._tags(name) if route.names_of is None else ()
+        return RouteMatch(route, _deliveries(route, name, tags, self.identity, values))
+
+    def _tags(self, name: str) -> Sequence[Tag]:
+        return [self._resolved(tag) for tag in parse_tags(name, self.dialect)]
+
+    def _matches(self, name: str) -> tuple[RouteMatch, ...]:
         try:
-            tags = [self._resolved(tag) for tag in parse_tags(name, self.dialect)]
+            tags = self._tags(name)
         except (IllegalNameError, TranslationError) as error:
             return (
                 RouteMatch(None, (Delivery(None, None, "", rule=error.rule, reason=str(error)),)),
@@ -199,7 +216,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         found = (route for tag in tags for route in self._trie.find(tag.subject.levels))
         routes = {id(route): route for route in found}.values()
         matches = (
-            RouteMatch(route, _deliveries(route, name, tags, self.identity, values))
+            RouteMatch(route, _deliveries(route, name, tags, self.identity, NO_FIELDS))
             for route in routes
         )
         return tuple(match for match in matches if match.deliveries)
