@@ -9,7 +9,7 @@ from gateway.config.load import Configuration
 from gateway.config.schema import ExpectedCopy, GivenMessage
 from gateway.errors import TranslationError
 from gateway.model.message import NO_HEADERS, Headers, Message
-from gateway.routing.carried_headers import map_reply, with_name
+from gateway.routing.carried_headers import map_reply, with_own
 from gateway.routing.header_draft import MICROS_PER_SECOND
 from gateway.routing.route import Route, Target
 from gateway.routing.router import Delivery, Router
@@ -98,9 +98,8 @@ def _copy(
     except TranslationError as error:
         return ResultCopy(endpoint, None, error.rule, str(error), target)
     headers, lost = map_reply(headers, target, router.dialect, carries)
-    if delivery.carried_name is not None:
-        properties = with_name(headers.properties, delivery.carried_name)
-        headers = headers.with_properties(properties)
+    if delivery.own:
+        headers = headers.with_properties(with_own(headers.properties, delivery.own))
     headers = replace(headers, **{name: getattr(NO_HEADERS, name) for name in lost})
     made = Message(delivery.address, payload, headers)
     return ResultCopy(endpoint, made, target=target, lost=lost)

@@ -54,6 +54,7 @@ def _with_access(route: Route, context: RouteContext) -> Route:
             target,
             access=(end := context.endpoints[target.endpoint]).access(ids=target.add_message_id),
             carries_name=find_kind(end.settings).carries_name,
+            has_partitions=find_kind(end.settings).has_partitions,
         )
         for target in route.targets
     )

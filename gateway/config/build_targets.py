@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from gateway.config.build_endpoint import Endpoint, RouteContext, separator_hint
 from gateway.config.field_checks import field_faults
@@ -14,8 +16,8 @@ from gateway.config.place import Place
 from gateway.config.schema import HeaderSettings, RouteSettings, TargetSettings
 from gateway.dialects.base import parse_pattern
 from gateway.endpoints.registry import find_kind
-from gateway.errors import GatewayError
-from gateway.model.message import SOURCE_NAME
+from gateway.errors import GatewayError, quoted
+from gateway.model.message import CHOSEN_PARTITION, SOURCE_NAME
 from gateway.routing.destination_kind import kind_chosen_by_mapping
 from gateway.routing.header_rules import NO_RULES, HeaderRules, parse_header_rules
 from gateway.routing.payload_conversion import parse_conversion
@@ -23,8 +25,16 @@ from gateway.routing.payload_pick import parse_pick
 from gateway.routing.route import Conversion, Target, Thin, WhenFull, for_templates
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
-from gateway.routing.template import check_placeholders, parse_template
+from gateway.routing.template import (
+    TextTemplate,
+    check_placeholders,
+    parse_template,
+    parse_text_template,
+)
+from gateway.routing.template_functions import TextLocation
 from gateway.translate.names import OnTooLong, OnUnmappable, Renderer
+
+MAX_PARTITION: Final = (1 << 31) - 1  # Kafka protocol guide: an INT32
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +118,17 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         if settings.observe is not None:
             parse_pattern(settings.observe, dialect)
     rules, conversion = _contents(settings, source, faults)
-    if find_kind(endpoint.settings).carries_name and rules.writes(SOURCE_NAME):
+    kind = find_kind(endpoint.settings)
+    if kind.carries_name and rules.writes(SOURCE_NAME):
         reason = f"{SOURCE_NAME!r} is the name at the source, which the gateway writes itself"
         place["headers"].report("headers", reason, "leave it out, or write another name")
+    if kind.has_partitions and rules.writes(CHOSEN_PARTITION):
+        reason = f"{CHOSEN_PARTITION!r} chooses the partition, which the target does"
+        place["headers"].report("headers", reason, "write `partition` at the target")
+    if settings.partition is not None and not kind.has_partitions:
+        reason = f"an endpoint of kind {kind.name} has no partitions"
+        place["partition"].report("partition", reason, "leave `partition` out")
+    partition = _partition(settings, source, faults)
     for rule, key, reason, hint in field_faults(templates, rules, endpoint.dialect, endpoint.allow):
         place[key].report(rule, reason, hint)
     if faults.found:
@@ -130,8 +148,9 @@ def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
         observe=settings.observe or "",
         broker=endpoint.broker,
         kind=kind_chosen_by_mapping(templates, source.pattern, dialect),
-        payload_encoding=find_kind(endpoint.settings).payload_encoding,
+        payload_encoding=kind.payload_encoding,
         thin=None if settings.thin is None else Thin(settings.thin.seconds or 0.0),
+        partition=partition,
     )
 
 
@@ -149,6 +168,27 @@ def _check_alone(settings: TargetSettings, source: SourceFacts, place: Place) ->
                 report=partial(faults.report, where),
             )
     _contents(settings, source, faults)
+    _partition(settings, source, faults)
+
+
+def _partition(
+    settings: TargetSettings, source: SourceFacts, faults: _Faults
+) -> TextTemplate | int | None:
+    """Return the template or the number of the partition; None without one, or with a fault."""
+    if (text := settings.partition) is None:
+        return None
+    with faults.of("partition"):
+        location = TextLocation("partition", text)
+        template = parse_text_template(location, source.pattern, source.constants)
+        if template.names:
+            return template
+        if re.fullmatch("0|[1-9][0-9]{0,9}", text) and int(text) <= MAX_PARTITION:
+            return int(text)
+        reason = f"{quoted(text)} is no number of a partition, and has no capture"
+        faults.place["partition"].report(
+            "partition", reason, "write a number from 0, or a text such as {line}"
+        )
+    return None
 
 
 def _contents(

@@ -61,7 +61,8 @@ def check_retained_fields(targets: Sequence[TargetSettings], place: Place) -> No
     """Report the fields that the ends of retained messages lack; also beside other faults."""
     for index, target in enumerate(targets):
         names = [name for text in written_templates(target) for name in fields_in(text)]
-        sets = map(str, (*target.headers.set.values(), *target.payload.set.values()))
+        sets = [str(each) for each in target.headers.set.values()]
+        sets += [*map(str, target.payload.set.values()), target.partition or ""]
         names += [name for text in sets for name, default in fields_in(text).items() if not default]
         if cleared := next(filter(is_payload_field, names), ""):
             reason = (

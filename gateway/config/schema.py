@@ -209,6 +209,10 @@ class TargetSettings:
         "in place of `template`, where a name has a topic and a key: the topic of the copy"
     )
     key: str | None = optional("key of the copy, beside `topic`; null when absent")
+    partition: str | None = optional(
+        "text with captures that chooses the partition as a key of this text does, or the number of"
+        " the partition, from 0; the key chooses it when absent. Only a kind with partitions has it"
+    )
     on_unmappable: UnmappableText | None = optional(
         "action on characters that the target's names cannot have: escape them, reject the"
         " message, or replace them by `replacement`; as the endpoint when absent"

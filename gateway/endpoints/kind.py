@@ -60,6 +60,7 @@ class EndpointKind:
     payload_encoding: str = ""
     in_process: bool = False
     carries_name: bool = False  # its copies have the name at their source as `gateway_name`
+    has_partitions: bool = False  # its sinks send to the partition in `gateway_partition`
     leaves_will: bool = False  # its sinks tell a state (`TellsState`)
     retains: bool = False  # its brokers send retained messages to a new subscription
     drops_setting: str = ""

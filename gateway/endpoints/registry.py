@@ -182,6 +182,7 @@ _ROWS: Final = (
         extra="kafka",
         gives_identity=True,
         carries_name=True,
+        has_partitions=True,
         makes="group",
         starters={
             "kafka": Starter(

@@ -155,6 +155,9 @@ NO_STREAM: Final = _around("no-stream", "make a stream that has the subject")
 NO_SUBSCRIPTION: Final = _around("no-subscription", "let a client or a queue subscribe to the name")
 NOT_AUTHORISED: Final = _around("not-authorised", "let the gateway's user publish to the name")
 NOT_AUTHORIZED: Final = _around("not-authorized", NOT_AUTHORISED.remedy)  # of JMS
+PARTITION: Final = _around(
+    "partition", "give the topic so many partitions, or write a lower number"
+)
 POISONED: Final = _around("poisoned", "find out why the broker closes the connection")
 PUBLISH_ACL: Final = _around("publish-acl", NOT_AUTHORISED.remedy)
 QUEUE: Final = _around("queue", "make the queue at the broker")

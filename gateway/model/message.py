@@ -21,6 +21,7 @@ NO_PROPERTIES: Properties = MappingProxyType({})
 UNKNOWN_SIZE = -1 << 60  # of headers; any sum with it is below zero
 GATEWAY_ID = "gateway_id"  # property with the message id that a gateway assigned, in hex
 GATEWAY_TRACE = "gateway_trace"  # property with the trace id: 32 hexadecimal digits
+CHOSEN_PARTITION = "gateway_partition"  # property with what chooses the partition at the target
 SOURCE_NAME = "gateway_name"  # property with the name at the source, in its dialect
 
 

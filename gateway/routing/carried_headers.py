@@ -1,4 +1,4 @@
-"""The headers that a target carries: lost fields, the reply address there, and the source name."""
+"""The headers that a target carries: lost fields, the reply address, the gateway's properties."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
-from gateway.model.message import HEADER_FIELDS, NO_HEADERS, SOURCE_NAME, Headers, Properties
+from gateway.model.message import HEADER_FIELDS, NO_HEADERS, Headers, Properties
 from gateway.routing.route import Target
 
 OPTIONAL_FIELDS: Final = tuple(
@@ -43,9 +43,10 @@ def map_reply(
     return headers, tuple(lost)
 
 
-def with_name(properties: Properties, name: str) -> Properties:
-    """Return the properties of a copy with the name at its source; without one if it is empty."""
-    found = {**properties, SOURCE_NAME: name}
-    if not name:
-        del found[SOURCE_NAME]
+def with_own(properties: Properties, own: Properties) -> Properties:
+    """Return the properties of a copy with the gateway's `own`; without one that is None there."""
+    found = {**properties, **own}
+    for name, value in own.items():
+        if value is None:
+            del found[name]
     return found

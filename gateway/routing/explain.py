@@ -40,6 +40,7 @@ class TargetResult:
     used: tuple[LimitUsage, ...] = ()
     back: tuple[OnwardName, ...] = ()
     empty_key: bool = False  # the name ends with the boundary of topic and key
+    partition: str = ""  # the one that its route chooses; empty where the key chooses it
     thin: str = ""  # the rule by which the target does not get every message
 
 
@@ -108,6 +109,7 @@ def _target_result(
     try:
         captures = {**taken.captures, **target.field_captures(values)}
         name = target.name_for(taken.tag.subject, captures)
+        partition = target.partition_for(captures)
     except TranslationError as error:
         return TargetResult(target.endpoint, target.system, rule=error.rule, reason=str(error))
     used = tuple(limit_usage(name, target.renderer.dialect))
@@ -117,8 +119,21 @@ def _target_result(
     thin = "" if target.thin is None else str(target.thin)
     empty = target.renderer.dialect.key is not None and has_empty_key(name)
     return TargetResult(
-        target.endpoint, target.system, name, used=used, back=back, empty_key=empty, thin=thin
+        target.endpoint,
+        target.system,
+        name,
+        used=used,
+        back=back,
+        empty_key=empty,
+        partition=_shown_partition(partition),
+        thin=thin,
     )
+
+
+def _shown_partition(chosen: str | int | None) -> str:
+    if chosen is None:
+        return ""
+    return f"that of the text {chosen!r}" if isinstance(chosen, str) else str(chosen)
 
 
 def _onward_names(name: str, route: Route, carried: FieldValues) -> Iterator[OnwardName]:

@@ -23,7 +23,7 @@ from gateway.routing.payload_pick import PayloadPick
 from gateway.routing.selectors.selector import Selector
 from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagRule, join_tags
-from gateway.routing.template import FieldPlaceholder, Template
+from gateway.routing.template import FieldPlaceholder, Template, TextTemplate
 from gateway.translate.names import OnTooLong, Renderer
 from gateway.translate.shorten import ShortNamesInMemory
 
@@ -90,6 +90,8 @@ class Target:
     lossy: bool = False  # the mapping allows that different names become one
     when_full: WhenFull = WhenFull.SLOW
     carries_name: bool = False  # each copy carries the name at its source in `gateway_name`
+    has_partitions: bool = False  # its broker has; without a `partition` the key chooses one
+    partition: TextTemplate | int | None = None
     add_message_id: bool = False  # each copy carries the id of its message in a property
     broker: BrokerName = NO_BROKER
     observe: str = ""  # a subscription at the target that records arriving messages
@@ -120,9 +122,10 @@ class Target:
 
     @property
     def other_fields(self) -> tuple[FieldPlaceholder, ...]:
-        """The fields of messages in its header rules and in what it sets in payloads."""
+        """The fields of messages in header rules, in the partition and in what payloads get."""
         picked = self.conversion.fields if isinstance(self.conversion, PayloadPick) else ()
-        return (*self.rules.fields, *picked)
+        chosen = self.partition.fields if isinstance(self.partition, TextTemplate) else ()
+        return (*self.rules.fields, *picked, *chosen)
 
     def field_captures(self, values: FieldValues) -> dict[str, tuple[str, ...]]:
         """Return the fields of a message as captures; those that `values` lacks are not part of it.
@@ -153,6 +156,15 @@ class Target:
         if not self.templates:
             return self._spell(subject)
         return join_tags(self._spell(each.expand(captures)) for each in self.templates)
+
+    def partition_for(self, captures: Mapping[str, tuple[str, ...]]) -> str | int | None:
+        """Return the text or the number that chooses the partition; None where the key does.
+
+        Raises:
+            TranslationError: a function does not find its part, or the message lacks a field.
+        """
+        chosen = self.partition
+        return chosen.expand(captures) if isinstance(chosen, TextTemplate) else chosen
 
     def _spell(self, subject: Subject) -> str:
         name = self.renderer.render(subject)

@@ -15,7 +15,14 @@ from gateway.errors import IllegalNameError, TranslationError
 from gateway.model.dead_letter_rule import FIELD, NO_RULE, DeadLetterRule
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
-from gateway.model.message import SOURCE_NAME, Headers, Message
+from gateway.model.message import (
+    CHOSEN_PARTITION,
+    NO_PROPERTIES,
+    SOURCE_NAME,
+    Headers,
+    Message,
+    Properties,
+)
 from gateway.model.subject import Subject
 from gateway.routing.header_rules import NO_RULES, HeaderRules
 from gateway.routing.message_fields import (
@@ -42,7 +49,7 @@ _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside thei
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
 NO_FIELDS: Final[FieldValues] = MappingProxyType({})  # of a name without its message
 _FieldKey: TypeAlias = tuple[str, tuple[tuple[str, FieldValue], ...]]  # a name, and fields
-_Bound: TypeAlias = tuple[HeaderRules, Conversion | None]
+_Bound: TypeAlias = tuple[HeaderRules, Conversion | None, Properties]
 NOBODY: Final = GatewayIdentity("")  # where no copy is sent
 
 
@@ -77,7 +84,8 @@ class Delivery:
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
-    carried_name: str | None = None  # for `gateway_name`; "" removes it, None leaves it as it is
+    # properties that only the gateway writes there; None removes one
+    own: Properties = field(default_factory=lambda: NO_PROPERTIES)
     fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
@@ -172,18 +180,35 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         return self.match_fields(message.address, read_fields(dict.fromkeys(names), message))
 
     def match_fields(self, name: str, values: FieldValues) -> tuple[RouteMatch, ...]:
-        """Return the matches of a message with this name and these fields."""
+        """Return the matches of a message with this name and these fields.
+
+        Those of routes without fields are the same for every message of the name.
+        """
         key = name, tuple(values.items())
         if (known := self._with_fields.get(key)) is not None:
             return known
-        made = self._matches(name, values)
+        made = tuple(
+            match
+            for each in self[name]
+            if (match := self._with_values(each, name, values)).deliveries
+        )
         used = sum(text_size(each) for each in values.values() if isinstance(each, str))
         size = _cached_size(name, made) + used * (1 + sum(map(_copies, made)))
         return self._with_fields.add(key, made, size)
 
-    def _matches(self, name: str, values: FieldValues = NO_FIELDS) -> tuple[RouteMatch, ...]:
+    def _with_values(self, match: RouteMatch, name: str, values: FieldValues) -> RouteMatch:
+        route = match.route
+        if route is None or not route.fields:
+            return match
+        tags = self._tags(name) if route.names_of is None else ()
+        return RouteMatch(route, _deliveries(route, name, tags, self.identity, values))
+
+    def _tags(self, name: str) -> Sequence[Tag]:
+        return [self._resolved(tag) for tag in parse_tags(name, self.dialect)]
+
+    def _matches(self, name: str) -> tuple[RouteMatch, ...]:
         try:
-            tags = [self._resolved(tag) for tag in parse_tags(name, self.dialect)]
+            tags = self._tags(name)
         except (IllegalNameError, TranslationError) as error:
             return (
                 RouteMatch(None, (Delivery(None, None, "", rule=error.rule, reason=str(error)),)),
@@ -191,7 +216,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
         found = (route for tag in tags for route in self._trie.find(tag.subject.levels))
         routes = {id(route): route for route in found}.values()
         matches = (
-            RouteMatch(route, _deliveries(route, name, tags, self.identity, values))
+            RouteMatch(route, _deliveries(route, name, tags, self.identity, NO_FIELDS))
             for route in routes
         )
         return tuple(match for match in matches if match.deliveries)
@@ -248,7 +273,6 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
     `source` is the name at the source of the first route, and the mark of this one.
     """
     carried, source_mark = source
-    unnamed = None if route.names_of is None else ""
     made: dict[str, _Bound] = {}
     refused: list[TranslationError] = []
     for selection in selections:
@@ -257,14 +281,14 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             if target.fields:
                 captures = {**captures, **target.field_captures(values)}
             name = target.name_for(selection.tag.subject, captures)
-            made.setdefault(name, _bound(route, target, selection, captures))
+            made.setdefault(name, _bound(route, target, selection, captures, carried))
         except TranslationError as error:
             refused.append(error)
     if made and route.tags.mode is TagMode.LIST:
         made = {join_tags(made): next(iter(made.values()))}
     labels = (f"{target.label}#{number}" if number > 1 else target.label for number in count(1))
     dialect = target.renderer.dialect
-    for name, (rules, conversion) in made.items():
+    for name, (rules, conversion, own) in made.items():
         wire = wire_name(name, dialect)
         yield Delivery(
             route,
@@ -276,11 +300,25 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect, wire),
             wire_name=wire.encode("utf-8", "surrogatepass"),
-            carried_name=carried if target.carries_name else unnamed,
+            own=own,
             fields=_recorded(route, target, values),
         )
     for refusal in refused:
         yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
+
+
+def _own(route: Route, target: Target, captures: Mapping[str, Levels], carried: str) -> Properties:
+    """Return the properties that the gateway writes itself; `carried` is the name at the source.
+
+    Raises:
+        TranslationError: as `Target.partition_for`.
+    """
+    own: dict[str, str | int | None] = {}
+    if target.carries_name or route.names_of is not None:
+        own[SOURCE_NAME] = carried if target.carries_name else None
+    if target.has_partitions:
+        own[CHOSEN_PARTITION] = target.partition_for(captures)
+    return own or NO_PROPERTIES
 
 
 def _proven(writer: Route, name: str, values: FieldValues) -> tuple[Sequence[TagSelection], str]:
@@ -317,13 +355,17 @@ def _copies(match: RouteMatch) -> int:
 
 
 def _bound(
-    route: Route, target: Target, selection: TagSelection, captures: Mapping[str, Levels]
+    route: Route,
+    target: Target,
+    selection: TagSelection,
+    captures: Mapping[str, Levels],
+    carried: str,
 ) -> _Bound:
-    """Return the header rules and the conversion with the captures of a name."""
+    """Return the rules, the conversion and the gateway's properties with the captures of a name."""
     rules, conversion = target.rules.bind(captures), target.conversion
     if isinstance(conversion, PayloadPick):
         conversion = conversion.bind(captures)
     name, unused = route.tags.unused_tags_property, selection.unused_tags
     if name and unused:
         rules = rules.with_property(name, ",".join(unused))
-    return rules, conversion
+    return rules, conversion, _own(route, target, captures, carried)

@@ -30,7 +30,7 @@ SURROUNDINGS = [
     "target-removed", "unstorable", "spool-full", "spool-age", "spool-damaged", "internal",
     "expired", "poisoned", "broker-exception", "no-stream", "unroutable", "destination", "queue",
     "publish-acl", "no-subscription", "not-authorised", "not-authorized", "unknown-digest",
-    "loop", "imported-loop", "hops", "no-route", "no-endpoint", "temporary-unknown",
+    "loop", "imported-loop", "hops", "no-route", "no-endpoint", "temporary-unknown", "partition",
 ]  # fmt: skip
 
 

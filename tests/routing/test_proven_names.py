@@ -56,3 +56,19 @@ def test_an_explanation_of_a_copy_needs_its_header(tmp_path: Path) -> None:
     assert "gateway_name" in alone.why_not
     assert whole.captures == (("line", "7"), ("rest", "motor/temp.max"))
     assert [each.name for each in whole.made] == ["back/7/motor/temp.max"]
+
+
+def test_a_proof_translates_no_copy_of_a_route_beside_it_again(tmp_path: Path) -> None:
+    beside = """\
+  beside:
+    from: {endpoint: lake, topic: plant, key: "{line}"}
+    to: {endpoint: plant2, template: "beside/{line}"}
+"""
+    routes = configuration(tmp_path, OUT + BACK + beside).routes[1:]
+    router = Router(routes[0].dialect, routes)
+    message = Message("plant:7", b"", Headers(properties={"gateway_name": NAME}))
+    alone, proven = router["plant:7"], router.match(message)
+
+    addresses = [[copy.address for copy in each.deliveries] for each in proven]
+    assert addresses == [["back/7/motor/temp.max"], ["beside/7"]]
+    assert [one is other for one, other in zip(alone, proven, strict=True)] == [False, True]

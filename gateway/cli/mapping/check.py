@@ -134,6 +134,11 @@ def _route_lines(route: Route, configuration: Configuration) -> Iterator[str]:
         window = repeat_window(route, target, configuration)
         once = f", and once within {window:g} s" if window else ""
         yield f"     {mode}{once}" + (f"; cannot cross: {lost}" if lost else "")
+        if isinstance(target.partition, int):
+            yield f"     in order: all of them go to partition {target.partition}"
+        elif target.partition is not None:
+            names = ", ".join(f"{{{each}}}" for each in dict.fromkeys(target.partition.names))
+            yield f"     in order for each text of `partition` (by {names})"
 
 
 def _summary(findings: Sequence[ConfigError]) -> str:

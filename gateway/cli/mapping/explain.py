@@ -163,6 +163,8 @@ def _made_lines(made: TargetResult) -> Iterator[str]:
     yield f"  -> {made.target} ({made.system}) {made.name}{note}"
     if made.used:
         yield "     uses " + ", ".join(f"{u.actual} of {u.maximum} {u.unit}" for u in made.used)
+    if made.partition:
+        yield f"     partition: {made.partition}"
     if made.thin:
         yield f"     not every message: {made.thin}"
     for back in made.back:

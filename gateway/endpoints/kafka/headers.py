@@ -20,7 +20,7 @@ from gateway.errors import TranslationError
 from gateway.model.dead_letter_rule import PROPERTY_NAME
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
-from gateway.model.message import SOURCE_NAME, DeliveryMode, Headers, Value
+from gateway.model.message import CHOSEN_PARTITION, SOURCE_NAME, DeliveryMode, Headers, Value
 from gateway.model.proof_text import proof_of
 from gateway.untyped import Untyped
 
@@ -113,7 +113,7 @@ def _write_shared(headers: Headers) -> KafkaHeaders:
     found: KafkaHeaders = []
     rest: dict[str, Value] = {}
     for name, value in headers.properties.items():
-        if name == TOMBSTONE and value is True:
+        if name == CHOSEN_PARTITION or (name == TOMBSTONE and value is True):
             continue
         if name in _OWN or (plain := _plain(value)) is None:
             rest[_checked(name)] = value

@@ -38,10 +38,14 @@ log = logging.getLogger(__name__)
 
 POLL: Final = 0.1  # seconds
 CLOSE_TIMEOUT: Final = 2.0  # seconds
+ANY: Final = -1  # librdkafka, RD_KAFKA_PARTITION_UA
 
 
 class SentRecord(NamedTuple):
-    """A message as it is sent; `size` is the bytes that count for limits."""
+    """A message as it is sent; `size` is the bytes that count for limits.
+
+    The partition ANY is that of the key, and of a null key any.
+    """
 
     topic: str
     key: bytes | None
@@ -49,6 +53,7 @@ class SentRecord(NamedTuple):
     headers: KafkaHeaders
     timestamp: int
     size: int
+    partition: int = ANY
 
 
 class DeliveryReport(NamedTuple):
@@ -138,6 +143,7 @@ class KafkaProducer:
                     each.topic,
                     each.value,
                     each.key,
+                    each.partition,
                     on_delivery=lambda error, _, number=number, size=size: take(
                         DeliveryReport(number, size, error)
                     ),

@@ -9,18 +9,19 @@ from functools import partial
 from itertools import groupby
 from typing import Final, TypeAlias
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, murmur2
 
 from gateway.endpoints.base import NamesAnswer, Settle
 from gateway.endpoints.kafka.client import BATCH
 from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderWriter, timestamp
 from gateway.endpoints.kafka.names import INTERNAL, topics_of
-from gateway.endpoints.kafka.producer import DeliveryReport, KafkaProducer, SentRecord
+from gateway.endpoints.kafka.producer import ANY, DeliveryReport, KafkaProducer, SentRecord
 from gateway.endpoints.kafka.topics import (
     ABSENT,
     UNAUTHORISED,
     TopicAnswer,
     TopicBook,
+    TopicFacts,
     TopicRefusal,
     refusal_of,
 )
@@ -32,6 +33,7 @@ from gateway.model.dead_letter_rule import (
     EMPTY_NAME,
     FORBIDDEN_CHARACTER,
     MESSAGE_BYTES,
+    PARTITION,
     PAYLOAD_KIND,
     REFUSED,
     RESERVED,
@@ -40,7 +42,7 @@ from gateway.model.dead_letter_rule import (
 )
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import text_size
-from gateway.model.message import Message
+from gateway.model.message import CHOSEN_PARTITION, Message, Value
 from gateway.model.outcome import ACCEPTED, NO_ROOM, RETRY, Settlement, rejected
 from gateway.terminal.units import counted
 
@@ -105,7 +107,7 @@ class KafkaSink:
         topic = topics_of(each)
         made = "absent ones are made at their first message"
         if topic.startswith("^"):
-            names = (name for name in topics.names() if not re.match(INTERNAL, name))
+            names = (name for name in topics.partitions() if not re.match(INTERNAL, name))
             count = sum(re.match(topic, name) is not None for name in names)
             todo = (
                 made
@@ -126,7 +128,7 @@ class KafkaSink:
         if producer is None:
             raise NotConnectedError(f"{self._settings.name}: not connected")
         producer.check()
-        write = partial(self._write, self._look_for(producer.topics, messages))
+        write = partial(self._write, producer.topics, self._look_for(producer.topics, messages))
         written, refused = write_each(self._settings.name, messages, write)
         records = [record for _, record in written]
         producer.wait_for_room(sum(each.size for each in records))
@@ -146,7 +148,7 @@ class KafkaSink:
     def _look_for(
         self, topics: TopicBook, messages: Sequence[Message]
     ) -> Mapping[str, TopicAnswer]:
-        """Return the bytes of the longest message for each topic, or why it takes none.
+        """Return the longest message and the partitions of each topic, or why it takes none.
 
         Raises:
             NotConnectedError: no server answers, or batches are too long for a topic.
@@ -154,21 +156,26 @@ class KafkaSink:
         places = (self._places.get(each.address) or _legal(each.address) for each in messages)
         names = {each[0] for each in places if each is not None}
         found = topics.look(names, make=self._settings.create_topics)
-        lowest = min((each for each in found.values() if isinstance(each, int) and each), default=0)
+        facts = (each for each in found.values() if isinstance(each, TopicFacts))
+        lowest = min((each.longest for each in facts if each.longest), default=0)
         if 0 < lowest < self._batch:
             self._batch = lowest
             reason = f"a topic takes batches of {lowest} bytes; the next connection sends such ones"
             raise NotConnectedError(f"{self._settings.name}: {reason}")
-        return {name: self._longest(each) for name, each in found.items()}
+        return {name: self._for_messages(each) for name, each in found.items()}
 
-    def _longest(self, answer: TopicAnswer) -> TopicAnswer:
-        """Return the bytes of the longest message, by what a topic says of its batches."""
+    def _for_messages(self, answer: TopicAnswer) -> TopicAnswer:
+        """Return an answer with the bytes of the longest message in place of those of a batch."""
         if isinstance(answer, TopicRefusal):
             return answer
         most = self._settings.max_message
-        return min(most, answer) if answer and self._settings.compression == "none" else most
+        if answer.longest and self._settings.compression == "none":
+            most = min(most, answer.longest)
+        return answer._replace(longest=most)
 
-    def _write(self, topics: Mapping[str, TopicAnswer], message: Message) -> SentRecord:
+    def _write(
+        self, book: TopicBook, topics: Mapping[str, TopicAnswer], message: Message
+    ) -> SentRecord:
         """Return a message as it is sent.
 
         Raises:
@@ -180,20 +187,29 @@ class KafkaSink:
             place = place_of(address)
             self._places.add(address, place, 3 * text_size(address))
         topic, key = place
-        limit = topics[topic]
-        if isinstance(limit, TopicRefusal):
-            raise TranslationError("kafka", address, limit.rule, limit.reason)
+        facts = topics[topic]
+        if isinstance(facts, TopicRefusal):
+            raise TranslationError("kafka", address, facts.rule, facts.reason)
         if isinstance(payload, str):
             payload = payload.encode()
         if not isinstance(payload, bytes):
             raise TranslationError("kafka", address, PAYLOAD_KIND, "Kafka carries bytes or text")
         found, size = self._headers.write(headers, message.proof)
         size += len(payload) + len(key or b"") + _OVERHEAD
-        if size > limit:
-            reason = f"key, payload and headers are {size} bytes, limit {limit}"
+        if size > facts.longest:
+            reason = f"key, payload and headers are {size} bytes, limit {facts.longest}"
             raise TranslationError("kafka", address, MESSAGE_BYTES, reason)
-        is_null = not payload and headers.properties.get(TOMBSTONE) is True
-        return SentRecord(topic, key, None if is_null else payload, found, timestamp(headers), size)
+        properties = headers.properties
+        is_null = not payload and properties.get(TOMBSTONE) is True
+        partition = partition_of(properties.get(CHOSEN_PARTITION), facts.partitions)
+        if partition >= facts.partitions:
+            book.doubt(topic)
+            reason = (
+                f"topic {topic!r} has the partitions 0..{facts.partitions - 1}, not {partition}"
+            )
+            raise TranslationError("kafka", address, PARTITION, reason)
+        value = None if is_null else payload
+        return SentRecord(topic, key, value, found, timestamp(headers), size, partition)
 
     def _take_reports(
         self, producer: KafkaProducer, window: SendWindow[SentRecord], reports: list[DeliveryReport]
@@ -279,3 +295,13 @@ def place_of(address: str) -> _Place:
         return topic, key.encode() if colon else None
     except UnicodeEncodeError as error:
         raise TranslationError("kafka", address, SURROGATE, "the key has no UTF-8") from error
+
+
+def partition_of(wanted: Value, partitions: int) -> int:
+    """Return the partition for the text or the number that a route chose; ANY without either.
+
+    A text has the partition of a key with this text. A number need not be one of the `partitions`.
+    """
+    if isinstance(wanted, str):
+        return murmur2(wanted.encode(errors="surrogatepass"), partitions)
+    return wanted if isinstance(wanted, int) else ANY

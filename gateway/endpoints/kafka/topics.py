@@ -1,8 +1,10 @@
 """The topics that a sink has met: which exist, which takes which messages, and their making.
 
-A topic: name, and the bytes of the longest batch that it takes, or why its messages are refused.
+A topic: name, its partitions and the bytes of the longest batch that it takes, or why its messages
+are refused.
 Learned: before its first message over a connection, by questions to the servers. Forgotten: with
-the connection; a refusal after REFUSED_FOR, and a topic whose message is answered that it is gone.
+the connection; after REFUSED_FOR a refusal, and a topic that lacks the partition of a message; a
+topic whose message is answered that it is gone.
 """
 
 from __future__ import annotations
@@ -58,7 +60,15 @@ class TopicRefusal(NamedTuple):
     reason: str
 
 
-TopicAnswer: TypeAlias = "int | TopicRefusal"  # bytes, 0 where the servers do not tell
+class TopicFacts(NamedTuple):
+    """The bytes of the longest batch of a topic, 0 where no server tells, and its partitions."""
+
+    longest: int
+    partitions: int
+
+
+TopicAnswer: TypeAlias = "TopicFacts | TopicRefusal"
+_UNKNOWN: Final = (0.0, TopicFacts(0, 0))
 
 
 def refusal_of(topic: str, code: int, text: str) -> TopicRefusal:
@@ -100,6 +110,13 @@ class TopicBook:
         with self._lock:
             self._known.pop(topic, None)
 
+    def doubt(self, topic: str) -> None:
+        """Ask about a topic again in REFUSED_FOR: it lacks a partition, and may get it."""
+        with self._lock:
+            until, answer = self._known.get(topic, _UNKNOWN)
+            if (soon := monotonic() + REFUSED_FOR) < until:
+                self._known[topic] = soon, answer
+
     def note(self, topic: str, answer: TopicAnswer) -> TopicAnswer:
         """Keep the answer for a topic, and return it."""
         seconds = REFUSED_FOR if isinstance(answer, TopicRefusal) else math.inf
@@ -115,23 +132,31 @@ class TopicBook:
         """
         now = monotonic()
         with self._lock:
-            known = [(each, self._known.get(each, (0.0, 0))) for each in topics]
+            known = [(each, self._known.get(each, _UNKNOWN)) for each in topics]
         found = {each: answer for each, (until, answer) in known if now < until}
         if len(found) == len(topics):
             return found
         asked = {*topics} - found.keys()
-        present = asked & self.names()
-        for topic in asked - present:
-            if (why := self._look_for(topic, make=make)) is None:
-                present.add(topic)
+        every = self.partitions()
+        present: dict[str, int] = {}
+        for topic in asked:
+            count = every.get(topic) or self._look_for(topic, make=make)
+            if isinstance(count, TopicRefusal):
+                found[topic] = self.note(topic, count)
             else:
-                found[topic] = self.note(topic, why)
+                present[topic] = count
         limits = self._limits(present)
-        return found | {each: self.note(each, limits.get(each, 0)) for each in present}
+        for topic, count in present.items():
+            found[topic] = self.note(topic, TopicFacts(limits.get(topic, 0), count))
+        return found
 
-    def names(self) -> set[str]:
-        """Return the topics of the cluster that the user may describe; raises as `look` does."""
-        return {name for name, each in self._ask().topics.items() if each.error is None}
+    def partitions(self) -> dict[str, int]:
+        """Return the topics that the user may describe, and the numbers of their partitions.
+
+        Raises as `look` does.
+        """
+        found = self._ask().topics.items()
+        return {name: len(each.partitions) for name, each in found if each.error is None}
 
     def _ask(self, topic: str = "") -> Untyped:
         asked = {"topic": topic} if topic else {}
@@ -142,18 +167,21 @@ class TopicBook:
         except KafkaException as error:
             raise refusal(self._settings, error.args[0]) from error
 
-    def _error_of(self, topic: str) -> KafkaError | None:
-        error: KafkaError | None = self._ask(topic).topics[topic].error
-        return error
+    def _partitions_of(self, topic: str) -> int | KafkaError:
+        found = self._ask(topic).topics[topic]
+        error: KafkaError | None = found.error
+        return len(found.partitions) if error is None else error
 
-    def _look_for(self, topic: str, *, make: bool) -> TopicRefusal | None:
-        """Return why an absent or hidden topic takes no message; None where it is there now."""
-        error = self._error_of(topic)
-        if make and error is not None and error.code() in ABSENT:
+    def _look_for(self, topic: str, *, make: bool) -> int | TopicRefusal:
+        """Return the partitions of a topic that is there now, or why it takes no message."""
+        found = self._partitions_of(topic)
+        if isinstance(found, int):
+            return found
+        if make and found.code() in ABSENT:
             return self._make(topic)
-        return None if error is None else refusal_of(topic, error.code(), error.str())
+        return refusal_of(topic, found.code(), found.str())
 
-    def _make(self, topic: str) -> TopicRefusal | None:
+    def _make(self, topic: str) -> int | TopicRefusal:
         settings, until = self._settings, monotonic() + self._settings.answer_timeout
         new = NewTopic(topic, settings.partitions or _DEFAULT, settings.replicas or _DEFAULT)
         try:
@@ -164,11 +192,11 @@ class TopicBook:
                 raise refusal(settings, failure) from error
             if failure.code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 return refusal_of(topic, failure.code(), f"it cannot be made: {failure.str()}")
-        while self._error_of(topic) is not None:  # other servers learn of it later
+        while not isinstance(found := self._partitions_of(topic), int):  # others learn of it later
             if monotonic() > until:
                 raise NotConnectedError(f"{settings.name}: no server has the topic {topic!r} yet")
             sleep(_STEP)
-        return None
+        return found
 
     def _limits(self, topics: Collection[str]) -> dict[str, int]:
         """Return the bytes of the longest batch of topics, where the servers tell."""

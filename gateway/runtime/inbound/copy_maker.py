@@ -30,7 +30,7 @@ from gateway.routing.carried_headers import (
     MappedHeaders,
     map_reply,
     optional_values,
-    with_name,
+    with_own,
 )
 from gateway.routing.header_rules import NO_RULES
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
@@ -90,7 +90,9 @@ class HeaderMapper:
             mapped, lost = self._map(headers, delivery, carries)
             if headers.is_shared and delivery.rules is NO_RULES:  # rules may read the clock
                 size = _OVERHEAD + 2 * headers_size(headers) + 2 * text_size(delivery.address)
-                size += text_size(delivery.carried_name or "")
+                size += sum(
+                    text_size(each) for each in delivery.own.values() if isinstance(each, str)
+                )
                 self._cache.add(key, ((mapped, lost), headers, delivery), size)
         if mapped.reply_to is not None and delivery.target is not None and "reply_to" not in lost:
             self._hand_out(delivery.target.broker, mapped.reply_to)
@@ -109,9 +111,9 @@ class HeaderMapper:
             carried = self.identity.entry(delivery.route.name)
             taken = (delivery.source_mark,) if delivery.source_mark else ()
             before = map(str, headers.origin)  # a mark of the source is now one of many
-            name, properties = delivery.carried_name, None
-            if name is not None:
-                properties = with_name(headers.properties, name)
+            properties = None
+            if delivery.own:
+                properties = with_own(headers.properties, delivery.own)
             headers = headers.with_origin((*before, *taken, carried), properties)
         return headers, lost
 

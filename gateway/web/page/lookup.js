@@ -37,6 +37,7 @@ function routeLine(route) {
     const end = list.appendChild(line(`→ ${made.target} (${made.system})`));
     if (made.rule) end.append(make("span", made.rule, "mark bad"), ` ${made.reason}`);
     else end.append(make("code", made.name), made.empty_key ? " (an empty key) " : "", make("span", ` ${limitUsage(made.used)}`, "quiet"));
+    if (made.partition) end.append(make("div", `partition: ${made.partition}`, "quiet"));
     if (made.thin) end.append(make("div", `not every message: ${made.thin}`, "quiet"));
     for (const back of made.back) end.append(make("div", `from there, ${back.route} delivers it as ${back.name} to ${back.endpoint}`, "quiet"));
   }
