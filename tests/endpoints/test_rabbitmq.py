@@ -831,6 +831,14 @@ def test_a_refusal_for_good_is_told_from_a_lost_server(
     assert not caught.value.retryable
 
 
+def test_the_username_of_the_address_takes_the_password_of_the_settings(rabbitmq: Vhost) -> None:
+    user = writer(rabbitmq, ".*").username
+    url = rabbitmq.url.replace("guest:guest@", f"{user}@")
+    assert user in url
+    with opened(source_of(replace(rabbitmq.settings, url=url, username=None, password=user))):
+        pass
+
+
 def test_an_absent_vhost_is_refused(rabbitmq: Vhost) -> None:
     source = source_of(replace(rabbitmq.settings, url=rabbitmq.url + "-absent"))
     with pytest.raises(EndpointError, match="vhost") as caught:

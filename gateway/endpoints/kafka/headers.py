@@ -182,6 +182,7 @@ class RecordHeaderReader:
         if (known := self._shared.get(text)) is not None:
             return known
         fields = read_json(text, FIELD_NAMES)
+        fields.get("properties", {}).pop(SOURCE_NAME, None)  # only its header claims a name
         if fields.keys().isdisjoint(_OF_ONE_MESSAGE):
             self._shared.add(text, fields, 4 * len(text))
         return fields

@@ -11,6 +11,7 @@ from functools import partial
 from threading import Thread, current_thread
 from time import monotonic
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pika
 from pika.adapters.select_connection import IOLoop
@@ -282,7 +283,7 @@ class RabbitmqConnection:
 
     def _parameters(self, url: str) -> pika.ConnectionParameters:
         settings = self.settings
-        found = pika.URLParameters(url)
+        found = pika.URLParameters(_with_password(url))
         if settings.login == "certificate":
             found.credentials = pika.credentials.ExternalCredentials()
         elif settings.username is not None or settings.password is not None:
@@ -322,6 +323,15 @@ class RabbitmqConnection:
     def _ended(self, amqp: AmqpClient, error: Exception) -> None:
         self.end(first_line(amqp.fault or error))
         _answer(self._closed, None)
+
+
+def _with_password(url: str) -> str:
+    """Return an address whose user has a password, if an empty one: the library reads no other."""
+    parts = urlsplit(url)
+    if parts.username is None or parts.password is not None:
+        return url
+    user, _, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}:@{host}").geturl()
 
 
 def _answer(future: Future[Untyped], answer: Untyped) -> None:

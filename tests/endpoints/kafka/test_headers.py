@@ -134,6 +134,17 @@ def test_the_property_with_the_name_at_the_source_is_a_header_that_claims_it() -
     assert READER.read(found, None) == (named, "", "plant/ü")
 
 
+@pytest.mark.parametrize("header", [[], [(SOURCE_NAME, b"a")], [(SOURCE_NAME, b"a")] * 2])
+def test_only_its_header_claims_a_name(header: list[tuple[str, bytes]]) -> None:
+    stranger = json.dumps({"properties": {SOURCE_NAME: "b", "x": 1}}).encode()
+
+    found = READER.read([*header, (headers.FIELDS, stranger)], None)
+
+    assert found.name == ("a" if len(header) == 1 else "")
+    assert found.headers.properties.get(SOURCE_NAME) != "b"
+    assert found.headers.properties["x"] == 1
+
+
 def test_a_name_of_a_property_without_utf_8_is_refused() -> None:
     with pytest.raises(TranslationError, match="has no UTF-8"):
         WRITER.write(Headers(properties={"\ud800": "x"}))
