@@ -35,6 +35,7 @@ function showFigures(status) {
     "delivered": amount(sum((route) => route.delivered)),
     "spooled on disk": amount(spooled),
     "dead letters kept": amount(status.dead_letters.count),
+    "dead letters sent again": amount(status.dead_letters.sent_again),
     "loops dropped": amount(sum((route) => (route.both ? 0 : route.loops))),
     "duplicates": amount(sum((route) => route.duplicates)),
     "archive queue": size(status.archive.queued),
