@@ -24,8 +24,8 @@ def test_every_service_has_a_block() -> None:
 def test_the_block_of_a_service_has_no_finding_but_notes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, block: str
 ) -> None:
-    for file in ("client.pem", "client.key", "secret"):
-        (tmp_path / file).write_text("secret\n")
+    for each in ("client.pem", "client.key", "secret"):
+        (tmp_path / each).write_text("secret\n")
     file = tmp_path / "gateway.yaml"
     file.write_text(re.sub(r"/run/secrets/[\w-]+", str(tmp_path / "secret"), block))
 
