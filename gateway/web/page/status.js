@@ -35,21 +35,23 @@ function showFigures(status) {
     "delivered": amount(sum((route) => route.delivered)),
     "spooled on disk": amount(spooled),
     "dead letters kept": amount(status.dead_letters.count),
-    "dead letters sent again": amount(status.dead_letters.sent_again),
     "loops dropped": amount(sum((route) => (route.both ? 0 : route.loops))),
     "duplicates": amount(sum((route) => route.duplicates)),
     "archive queue": size(status.archive.queued),
   };
+  const again = status.dead_letters.sent_again;
+  const notes = { "dead letters kept": again ? `, ${amount(again)} sent again` : "" };
   const list = byId("figures");
   for (const [title, text] of Object.entries(figures)) {
     let value = list.querySelector(`[data-figure="${title}"]`);
     if (!value) {
       const box = list.appendChild(make("div"));
-      box.append(make("dt", title));
+      box.append(make("dt"));
       value = box.appendChild(make("dd"));
       value.dataset.figure = title;
     }
     put(value, text);
+    put(value.previousSibling, title + (notes[title] || ""));
   }
 }
 
