@@ -90,4 +90,4 @@ def test_a_written_on_too_long_makes_a_warning_of_the_reverse_route_a_note(
     (found,) = [each for each in examine(load(file)) if each.rule == "past-limit"]
 
     assert (found.severity, "'x.back'" in found.reason) == (severity, True)
-    assert ("or write 'on_too_long: refuse'" in found.hint) == (severity == "warning")
+    assert ("or 'refuse'" in found.hint) == (severity == "warning")
