@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import pytest
@@ -26,14 +27,22 @@ SIZES: Final = (
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[webdriver.Chrome]:
+    with started() as browser:
+        yield browser
+
+
+@contextmanager
+def started() -> Iterator[webdriver.Chrome]:
     options = webdriver.ChromeOptions()
     options.binary_location = str(CHROMIUM)
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    yield browser
-    browser.quit()
+    try:
+        yield browser
+    finally:
+        browser.quit()
 
 
 def sized(browser: webdriver.Chrome, size: tuple[int, int]) -> None:

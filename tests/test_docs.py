@@ -130,3 +130,36 @@ def test_a_line_of_the_changelog_stands_once() -> None:
     lines = re.findall(r"^- .+$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
 
     assert [each for each, count in Counter(lines).items() if count > 1] == []
+
+
+# Readers had to read each of these twice.
+REWRITTEN = (
+    "Names are translated, not swapped.",
+    "residual: not 'orders' itself",
+    "or accept that names are refused",
+    "Cut so that each name at the source belongs to one gateway: its routes and its filters do not",
+    "shows also what a stopped gateway does not receive",
+    "its time counts from before it asked",
+    "an answer may take as long as it likes",
+    "messages in its hands are older than those that the next holder sent",
+    "Dead letters go to `dead_letters.endpoint`, which needs no spool and an archive",
+    "That run, and each further one of the same day, repeats the verdicts of the first",
+    "no figure of the report is a share of all, and none is said to be zero",
+    "The second one is `clean` for scripts",
+    "at QoS 0, the 1,000th equal message in a row, each so soon, is cut",
+    "A packet id of QoS 2 that the broker uses again is no repeat.",
+    "one of a service that has the subject, too",
+    "none: that of the stream counts",
+    "A message of the same window that finds room before it goes first",
+    "A row counts once at any moment of a compaction, which a plain reader of the Parquet files",
+    "`keep_days: 30` removes a day once it is older than the last 30 whole ones",
+    "A value is looked for in texts about its own section only.",
+    "A source that has not noticed the end of its connection, before its next heartbeat, counts",
+)
+
+
+@each_page
+def test_a_page_has_no_sentence_that_was_rewritten(page: Path) -> None:
+    text = " ".join(page.read_text("utf-8").split())
+
+    assert [each for each in REWRITTEN if each.lower() in text.lower()] == []

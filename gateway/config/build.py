@@ -27,11 +27,15 @@ from gateway.routing.source_pattern import SourcePattern
 from gateway.routing.tags import TagMode, TagRule
 from gateway.routing.template import assumed_captures, fields_in
 
+_NO_SOURCE = SourceSettings(endpoint="unknown", names_of="")  # its captures are not known
+
 
 def build_routes(
     name: str, settings: RouteSettings, context: RouteContext, place: Place
 ) -> list[Route]:
     """Return one route for each source of `settings`, and the reverse route; report findings."""
+    if not settings.sources:
+        _check_targets(settings, _NO_SOURCE, "unknown", context, place["to"])
     before = len(place.reader.findings)
     built = [
         route
@@ -39,6 +43,8 @@ def build_routes(
         for route in _build_source(name, settings, number, context, place)
     ]
     routes = [_with_access(route, context) for route in built]
+    if not (settings.sources and settings.targets):
+        return routes
     if not check_both(settings, place) and settings.direction == "both":
         if not _is_reversible(settings, place["direction"]):
             return routes

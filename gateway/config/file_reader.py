@@ -283,12 +283,21 @@ class FileReader:
 
     def _read_routes(self, place: Place, node: yaml.Node) -> None:
         if self._defaults.broken:
+            self._read_values(place, node)
             return
         for name, here, child in self._read_names(place, node):
             with self.noting_soundness(here):
-                filled = self._defaults.fill(place.reader, child)
+                filled = _with_ends(here, self._defaults.fill(place.reader, child))
                 if (settings := here.read(filled, RouteSettings)) is not None:
                     self.routes[name] = settings, here
+
+    def _read_values(self, place: Place, node: yaml.Node) -> None:
+        """Report faults of the values of routes, and not what they lack: defaults may have it."""
+        before = len(place.reader.findings)
+        for _, here, child in self._read_names(place, node):
+            here.read(self._defaults.fill(place.reader, child), RouteSettings)
+        found = place.reader.findings[before:]
+        place.reader.findings[before:] = [each for each in found if each.rule != "missing-field"]
 
     def _read_tests(self, place: Place, node: yaml.Node) -> None:
         for name, here, child in self._read_names(place, node):
@@ -318,6 +327,21 @@ class FileReader:
         reason = f"{what} stands in {first.path}:{first.line}, too"
         place.reader.findings.append(here.error("duplicate", reason, "write it once"))
         return False
+
+
+def _with_ends(place: Place, route: yaml.Node) -> yaml.Node:
+    """Return the node of a route; an absent end is reported, and an empty list stands for it."""
+    if not isinstance(route, yaml.MappingNode):
+        return route
+    present = {key.value for key, _ in entries(route)}
+    fields = fields_by_key(RouteSettings)
+    added: list[tuple[yaml.Node, yaml.Node]] = []
+    for key in (key for key in ("from", "to") if key not in present):
+        place.report("missing-field", f"missing field {key!r}", fields[key].metadata["doc"])
+        marks = route.start_mark, route.end_mark
+        name = yaml.ScalarNode("tag:yaml.org,2002:str", key, *marks)
+        added.append((name, yaml.SequenceNode("tag:yaml.org,2002:seq", [], *marks)))
+    return yaml.MappingNode(route.tag, [*route.value, *added], route.start_mark, route.end_mark)
 
 
 def _is_file(path: Path) -> bool:

@@ -99,6 +99,7 @@ class Status:
     dead_letters: int
     dead_letter_bytes: int
     dead_letters_dropped: int
+    dead_letters_sent_again: int  # by commands, since the start
     pair: PairStatus | None = None  # None for a gateway alone
     reload_refused: str = ""  # why the last one was
     suspected_loops: tuple[SuspectedLoop, ...] = ()
@@ -131,6 +132,7 @@ def take_status(running: Gateway) -> Status:
         dead_letters=letters.count if letters else 0,
         dead_letter_bytes=letters.bytes if letters else 0,
         dead_letters_dropped=letters.dropped if letters else 0,
+        dead_letters_sent_again=letters.sent_again if letters else 0,
         pair=None if running.lease is None else _pair_status(running.lease),
         reload_refused=running.reload_refused,
         suspected_loops=running.suspicions.current(),

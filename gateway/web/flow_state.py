@@ -12,7 +12,7 @@ from gateway.runtime.record.counters import ConnectionState
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
 
 UNANSWERED_SECONDS: Final = 5.0  # a connected target that owes an answer for so long is stuck
-REFUSAL_SECONDS: Final = 60.0  # a route that refused a message within this time is refusing
+REFUSAL_SECONDS: Final = 60.0  # a flow with a dead letter within this time is refusing
 FULL: Final = 1.0  # used share of a spool
 MICROSECONDS: Final = 1_000_000
 
@@ -31,7 +31,7 @@ class FlowState(Enum):
 class FlowStatus:
     """A route's flow between two endpoints, its state, and the reason of any other than connected.
 
-    A route does not know which of its targets refused a message, so all its flows are refusing.
+    A dead letter without a target concerns all flows of its route.
     """
 
     source: str
@@ -105,6 +105,6 @@ def _silences(
     age = route.heartbeat_age
     if age is not None and age >= at.max_heartbeat_age:
         yield FlowState.STUCK, f"no heartbeat for {age:.0f} s"
-    latest = route.totals.refusals[-1] if route.totals.refusals else None
-    if latest is not None and at.time - latest.time / MICROSECONDS < REFUSAL_SECONDS:
-        yield FlowState.REFUSING, f"messages become dead letters, the latest by {latest.rule}"
+    for latest in (route.totals.refused.get(name) for name in (target.name, "")):
+        if latest is not None and at.time - latest.time / MICROSECONDS < REFUSAL_SECONDS:
+            yield FlowState.REFUSING, f"messages become dead letters, the latest by {latest.rule}"

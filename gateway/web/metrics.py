@@ -126,6 +126,8 @@ def _gateway(snapshot: StatusSnapshot) -> Iterator[tuple[str, str, float]]:
     yield "gateway_dead_letter_bytes", "Bytes of dead letters on disk.", status.dead_letter_bytes
     doc = "Oldest dead letters dropped at the limit."
     yield "gateway_dead_letters_dropped_total", doc, status.dead_letters_dropped
+    doc = "Dead letters that a command has sent again."
+    yield "gateway_dead_letters_sent_again_total", doc, status.dead_letters_sent_again
     doc = "Conversions that failed."
     yield "gateway_archive_failed_conversions_total", doc, journals.failed
 

@@ -95,6 +95,7 @@ def snapshot_json(snapshot: StatusSnapshot) -> Json:
             "count": status.dead_letters,
             "bytes": status.dead_letter_bytes,
             "dropped": status.dead_letters_dropped,
+            "sent_again": status.dead_letters_sent_again,
         },
     }
 

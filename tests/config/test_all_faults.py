@@ -181,3 +181,50 @@ def test_a_value_with_a_fault_hides_no_other_of_its_section(tmp_path: Path) -> N
         for place, reason in zip(wanted, found, strict=True)
         if place[0] != reason[0] or not reason[1].startswith(place[1])
     ] == []
+
+
+def test_a_route_without_one_end_hides_no_fault_of_the_other(tmp_path: Path) -> None:
+    routes = """\
+routes:
+  bare:
+    to:
+      - {endpoint: ems, template: "A..B"}
+      - {endpoint: absent, template: "A.{y|uper}", headers: {set: {ttl: soon}}}
+    direction: both
+  lost: {from: {endpoint: nowhere, pattern: "a/#/{x}"}}
+  endless: {from: {endpoint: plant, pattern: "a/#/{x}"}, direction: both}
+  neither: {retained: sometimes}
+"""
+    found = [(each.line, str(each)) for each in findings(tmp_path, ENDPOINTS + routes)]
+    first = min(line for line, text in found if "missing field 'from'" in text)
+
+    wanted = [
+        (0, "missing field 'from'"), (2, "empty"), (3, "unknown endpoint 'absent'"),
+        (3, "unknown function 'uper'"), (3, "is not a positive number of seconds"),
+        (5, "missing field 'to'"), (5, "unknown endpoint 'nowhere'"), (6, "missing field 'to'"),
+        (6, "is the rest wildcard and not last"), (7, "missing field 'from'"),
+        (7, "missing field 'to'"), (7, "sometimes"),
+    ]  # fmt: skip
+    assert [
+        (at, text)
+        for at, text in wanted
+        if not any(line == first + at and text in each for line, each in found)
+    ] == []
+    assert len(found) == len(wanted), found
+
+
+def test_broken_defaults_hide_no_fault_of_the_values_of_routes(tmp_path: Path) -> None:
+    """They may have given what a route lacks, so that nothing is said to be missing."""
+    text = """\
+defaults: {too: {endpoint: ems}}
+routes:
+  r:
+    from: {endpoint: plant, pattern: "a/{x}", retained: ignore}
+    to: {tempalte: "A.{x}", lossy: perhaps}
+  s: {from: {endpoint: plant, pattern: "a/{x}"}, retained: sometimes}
+"""
+    found = [str(each) for each in findings(tmp_path, ENDPOINTS + text)]
+
+    wanted = ["not 'too'", "'retained'", "'tempalte'", "perhaps", "sometimes"]
+    assert [each for each in wanted if not any(each in text for text in found)] == []
+    assert len(found) == len(wanted), found

@@ -77,6 +77,7 @@ def status(**facts: object) -> Status:
         dead_letters=0,
         dead_letter_bytes=0,
         dead_letters_dropped=0,
+        dead_letters_sent_again=0,
     )
     return replace(plain, **facts)  # type: ignore[arg-type]  # as above
 

@@ -62,7 +62,8 @@ def routes(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Route]:
 
 
 def test_the_page_shows_the_status_and_the_problems(browser: webdriver.Chrome) -> None:
-    shown = FakeStatus(status(endpoints=(endpoint(), LOST), routes=(PROBLEM, route("calm"))))
+    routes = (PROBLEM, route("calm"))
+    shown = FakeStatus(status(endpoints=(endpoint(), LOST), routes=routes))
     with served(shown) as server:
         page = Page(browser, server.url)
         page.until(lambda: "not ready" in page.find("#state").text)
@@ -77,6 +78,10 @@ def test_the_page_shows_the_status_and_the_problems(browser: webdriver.Chrome) -
         assert [part for part in parts if part not in text] == []
         assert HOSTILE in text  # as text
         assert page.run("return document.images.length") == 0
+        assert page.texts("#figures dt")[4] == "dead letters kept"
+
+        shown.status = replace(shown.status, dead_letters_sent_again=1_234)
+        page.until(lambda: "dead letters kept, 1,234 sent again" in page.texts("#figures dt"))
         assert page.errors() == []
 
 

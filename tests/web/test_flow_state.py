@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gateway.runtime.record.counters import MAX_REFUSALS, RouteCounters
 from gateway.runtime.status import EndpointStatus
 from gateway.web.flow_state import FlowState, Moment, flows_of
 from tests.web.status_samples import START, endpoint, refusal, route, status
@@ -36,8 +38,10 @@ def now(*endpoints: EndpointStatus) -> Moment:
         ({}, {"silence": 4.9}, {}, FlowState.CONNECTED, ""),
         ({}, {}, {"heartbeat_age": 30.0}, FlowState.STUCK, "no heartbeat for 30 s"),
         ({}, {}, {"heartbeat_age": 29.9}, FlowState.CONNECTED, ""),
-        ({}, {}, {"refusals": (refusal(at=START + 41),)}, FlowState.REFUSING, "by too-long"),
-        ({}, {}, {"refusals": (refusal(at=START + 40),)}, FlowState.CONNECTED, ""),
+        ({}, {}, {"refused": {"": refusal(at=START + 41)}}, FlowState.REFUSING, "by too-long"),
+        ({}, {}, {"refused": {"office": refusal(at=START + 41)}}, FlowState.REFUSING, "too-long"),
+        ({}, {}, {"refused": {"cloud": refusal(at=START + 41)}}, FlowState.CONNECTED, ""),
+        ({}, {}, {"refused": {"office": refusal(at=START + 40)}}, FlowState.CONNECTED, ""),
         ({}, {}, {"loops": 1_000, "has_reverse": True}, FlowState.CONNECTED, ""),
     ],
 )
@@ -51,6 +55,24 @@ def test_the_gravest_cause_is_the_state(
     assert (flow.source, flow.target, flow.state) == ("plant", "office", state)
     assert reason in flow.reason
     assert bool(flow.reason) is (state is not FlowState.CONNECTED)
+
+
+def test_a_flow_is_refusing_where_its_own_target_got_a_dead_letter() -> None:
+    """Many newer refusals of another target hide none."""
+    counters = RouteCounters()
+    counters.count_refusal(refusal(at=START + 90, target="cloud:2#1", rule="too-deep"))
+    for _ in range(MAX_REFUSALS):
+        counters.count_refusal(refusal(at=START + 95, target="office"))
+    shown = replace(route(targets=("office", "cloud:2", "erp")), totals=counters.totals())
+    at = now(endpoint(), *(endpoint(name, "sink") for name in ("office", "cloud", "erp")))
+
+    flows = {each.target: (each.state, each.reason) for each in flows_of([shown], at)}
+
+    assert flows == {
+        "office": (FlowState.REFUSING, "messages become dead letters, the latest by too-long"),
+        "cloud": (FlowState.REFUSING, "messages become dead letters, the latest by too-deep"),
+        "erp": (FlowState.CONNECTED, ""),
+    }
 
 
 def test_a_route_has_a_flow_for_each_pair_of_endpoints() -> None:

@@ -190,7 +190,7 @@ def test_a_bundle_lists_its_routes_with_the_worst_first(browser: webdriver.Chrom
     latest = refusal(at=4_000_000_000)  # never long ago
     worst = next(each for each in shown.routes if each.source.startswith("plant")
                  and each.targets == ("office",) and each.name > "route-0500")  # fmt: skip
-    bad = changed(worst, refusals=(latest,), rules={"too-long": 1})
+    bad = changed(worst, refusals=(latest,), refused={"": latest}, rules={"too-long": 1})
     routes = tuple(bad if each is worst else each for each in shown.routes)
     with served(FakeStatus(replace(shown, routes=routes))) as server:
         page = Page(browser, server.url)

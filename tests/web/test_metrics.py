@@ -42,6 +42,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
             ),
         ),
         dead_letters=6, dead_letter_bytes=66, dead_letters_dropped=1, archive_queued=42,
+        dead_letters_sent_again=3,
         archive_failure="disk full", pair=HOLDER, reload_refused="gateway.yaml:3:1: prot",
         journals=Backlog(journals=3, failed=2, buffer_share=0.5), suspected_loops=(SUSPECTED,),
     )  # fmt: skip
@@ -62,6 +63,7 @@ def test_every_number_of_the_status_has_a_series() -> None:
         ("gateway_dead_letters",): 6,
         ("gateway_dead_letter_bytes",): 66,
         ("gateway_dead_letters_dropped_total",): 1,
+        ("gateway_dead_letters_sent_again_total",): 3,
         ("gateway_lease_held", "plant-1"): 1,
         ("gateway_lease_number", "plant-1"): 7,
         ("gateway_lease_standbys", "plant-1"): 1,

@@ -84,8 +84,9 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
             Text(f"... and {counted(len(reasons) - max_reasons, 'more reason')}", HEAD_STYLE)
         )
     texts += [Text(warning, "yellow") for warning in status["warnings"][:max_reasons]]
-    letters, queued = status["dead_letters"]["count"], size(status["archive"]["queued"])
-    last = Text(f"dead letters kept {letters:,}, archive queue {queued}")
+    letters, queued = status["dead_letters"], size(status["archive"]["queued"])
+    sent = f", sent again {letters['sent_again']:,}" if letters["sent_again"] else ""
+    last = Text(f"dead letters kept {letters['count']:,}{sent}, archive queue {queued}")
     return [
         *first.wrap(console, console.width, overflow="fold"),
         *_pair(status, console),

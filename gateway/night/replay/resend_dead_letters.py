@@ -26,7 +26,7 @@ from gateway.night.replay.sender import (
 from gateway.routing.router import Delivery
 from gateway.runtime.archive_setup import archive_location
 from gateway.runtime.delivery.dead_letter import DeadLetter
-from gateway.runtime.outbound.dead_letters import DELETE
+from gateway.runtime.outbound.dead_letters import remove_sent
 from gateway.tracing.context import trace_of
 
 RECOVERED: Final = Settlement(Outcome.ACCEPTED, reason="an earlier replay delivered it")
@@ -154,10 +154,11 @@ class Resend:
         """Record the delivered letters, then delete them: a crash in between gives a duplicate."""
         delivered = [each for each, answer in answered if answer.outcome is Outcome.ACCEPTED]
         self._sender.record([self._row(each) for each in delivered if each.settlement is None])
-        for each in delivered:
-            self._outstanding[each.letter.number] -= 1
-            if not self._outstanding[each.letter.number]:  # every copy is delivered
-                self._database.execute(DELETE, (each.letter.number,))
+        self._outstanding.subtract(each.letter.number for each in delivered)
+        numbers = dict.fromkeys(each.letter.number for each in delivered)
+        done = [number for number in numbers if not self._outstanding[number]]  # every copy is
+        if done:
+            remove_sent(self._database, done)
 
     def _is_converted(self, letter: DeadLetter) -> bool:
         """Return whether the target of a letter gets a converted payload."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -38,7 +39,10 @@ COLUMNS: Final = (  # up to `fields` the fields of a dead letter
 _INSERT: Final = (
     f"INSERT INTO letters ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608  # constants
 )
-_COUNT: Final = "SELECT COUNT(*), COALESCE(SUM(CAST(size AS INTEGER)), 0) FROM letters"
+_COUNT: Final = (
+    "SELECT COUNT(*), COALESCE(SUM(CAST(size AS INTEGER)), 0),"
+    " (SELECT COALESCE(SUM(letters), 0) FROM sent_again) FROM letters"
+)
 _TRIM: Final = (
     "DELETE FROM letters WHERE number IN (SELECT number FROM"
     " (SELECT number, SUM(size) OVER (ORDER BY number DESC) AS newer FROM letters)"
@@ -47,6 +51,10 @@ _TRIM: Final = (
 _UNREADABLE: Final = b"\xc1"  # msgpack never writes this byte
 TRIMMED_SHARE: Final = 0.9  # of the maximum bytes; left after the oldest were deleted
 DELETE: Final = "DELETE FROM letters WHERE number = ?"
+_ADD_SENT: Final = (
+    "INSERT INTO sent_again VALUES (1, ?)"
+    " ON CONFLICT (one) DO UPDATE SET letters = letters + excluded.letters"
+)
 
 
 def to_row(letter: DeadLetter, number: int) -> tuple[Any, ...]:
@@ -103,10 +111,23 @@ def from_row(row: Sequence[Any]) -> DeadLetter:
     return DeadLetter(**dict(zip(COLUMNS, facts, strict=False)), message=unpack_message(body))
 
 
+def remove_sent(database: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Delete the letters that a command has sent again, and count them.
+
+    Raises:
+        sqlite3.Error: the file cannot be written; it is as before.
+    """
+    with database:
+        database.execute("BEGIN IMMEDIATE")
+        database.executemany(DELETE, [(number,) for number in numbers])
+        database.execute(_ADD_SENT, (len(numbers),))
+
+
 class DeadLetters:
     """The dead letters of a running gateway, at most `maximum` bytes.
 
     Past the maximum the oldest are deleted and counted: the newest show the current fault.
+    `sent_again` counts those that commands have sent again since the start.
     Thread-safe: guarded by self._lock.
     """
 
@@ -114,9 +135,11 @@ class DeadLetters:
         self._database = database
         self._maximum = maximum
         self._lock = threading.Lock()
-        self.count = self.bytes = self.dropped = 0
+        self.count = self.bytes = self.dropped = self.sent_again = 0
+        self._sent_before = 0  # in earlier runs
         self._queued = self._queued_bytes = 0  # letters that are not durable
         self._recount()
+        self._sent_before, self.sent_again = self.sent_again, 0
         self.publish: Callable[[Sequence[DeadLetter]], None] = lambda _: None
 
     def put(self, letters: Sequence[DeadLetter], durable: Durable) -> None:
@@ -156,9 +179,10 @@ class DeadLetters:
             self._recount()
 
     def _recount(self) -> None:
-        count, size = self._database.rows(_COUNT)[0]
+        count, size, sent = self._database.rows(_COUNT)[0]
         with self._lock:
             self.count, self.bytes = count + self._queued, size + self._queued_bytes
+            self.sent_again = sent - self._sent_before
 
     def _count_dropped(self) -> None:
         before = self.count

@@ -48,7 +48,8 @@ VERSION: Final = 2
 # `batch_routes` has the routes of the messages of the `batches`; `held` the numbers of those that
 # wait for the end of an interval, and whether they may have been sent; of a spare also the number
 # of the newer copy that may have been sent, its id, and the facts of the row that says so; `marks`
-# the last batch that was read for sending, by endpoint; `letters` are dead letters.
+# the last batch that was read for sending, by endpoint; `letters` are dead letters; `sent_again` is
+# one row: how many of them commands have sent again and deleted.
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS batches (
     number INTEGER PRIMARY KEY, endpoint TEXT NOT NULL, messages INTEGER NOT NULL,
@@ -68,6 +69,8 @@ CREATE TABLE IF NOT EXISTS letters (
     rule TEXT NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, fields TEXT NOT NULL,
     size INTEGER NOT NULL, body BLOB NOT NULL, checksum BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS sizes ON letters (size);
+CREATE TABLE IF NOT EXISTS sent_again (
+    one INTEGER PRIMARY KEY CHECK (one = 1), letters INTEGER NOT NULL);
 """
 # A run begins with no interval: what was held waits like any other batch, in its place. A spare is
 # cut: the target may have the newer copy already, and would have the older one last.

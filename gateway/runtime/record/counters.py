@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from random import random
 from time import monotonic
@@ -148,18 +148,22 @@ class EndpointState:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A dead letter for display; `time` is microseconds since 1970-01-01 UTC."""
+    """A dead letter for display; `time` is microseconds since 1970-01-01 UTC.
+
+    `target` is its label in the route, or empty for all targets of the route.
+    """
 
     time: int
     name: str
     rule: str
     reason: str
+    target: str = ""
 
 
 def _shortened(refusal: Refusal) -> Refusal:
     """Return `refusal` without the end of a long name or reason, which no display shows."""
     name, reason = refusal.name[:MAX_REFUSAL_TEXT], refusal.reason[:MAX_REFUSAL_TEXT]
-    return Refusal(refusal.time, name, refusal.rule, reason)
+    return replace(refusal, name=name, reason=reason)
 
 
 @dataclass(slots=True)
@@ -184,6 +188,7 @@ class RouteTotals:
     refusals: deque[Refusal] = field(  # the latest dead letters
         default_factory=lambda: deque(maxlen=MAX_REFUSALS)
     )
+    refused: dict[str, Refusal] = field(default_factory=dict)  # the latest one by target endpoint
 
     @property
     def dead(self) -> int:
@@ -225,9 +230,11 @@ class RouteCounters(RouteTotals):
 
     def count_refusal(self, refusal: Refusal) -> bool:
         """Count a dead letter; return whether it is the first of its rule."""
-        rule = refusal.rule
+        rule, shown = refusal.rule, _shortened(refusal)
+        endpoint = refusal.target.partition("#")[0].partition(":")[0]
         with self._lock:
-            self.refusals.append(_shortened(refusal))
+            self.refusals.append(shown)
+            self.refused[endpoint] = shown
             self.rules[rule] = self.rules.get(rule, 0) + 1
             return self.rules[rule] == 1
 

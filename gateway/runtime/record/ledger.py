@@ -84,7 +84,7 @@ class Ledger:
             if self.archive is None and not self.keeps_letters:
                 log.warning("a message is lost: %s", rule)
             return
-        refusal = Refusal(letter.time, letter.source_name, rule, letter.reason)
+        refusal = Refusal(letter.time, letter.source_name, rule, letter.reason, letter.target)
         if self.counters[route].count_refusal(refusal):
             kept = "nowhere: there is no archive and no spool"
             if self.archive is not None:

@@ -39,16 +39,19 @@ function showFigures(status) {
     "duplicates": amount(sum((route) => route.duplicates)),
     "archive queue": size(status.archive.queued),
   };
+  const again = status.dead_letters.sent_again;
+  const notes = { "dead letters kept": again ? `, ${amount(again)} sent again` : "" };
   const list = byId("figures");
   for (const [title, text] of Object.entries(figures)) {
     let value = list.querySelector(`[data-figure="${title}"]`);
     if (!value) {
       const box = list.appendChild(make("div"));
-      box.append(make("dt", title));
+      box.append(make("dt"));
       value = box.appendChild(make("dd"));
       value.dataset.figure = title;
     }
     put(value, text);
+    put(value.previousSibling, title + (notes[title] || ""));
   }
 }
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.layout import journal_folder
-from gateway.archive.routes import write_routes
 from gateway.cli import main
 from gateway.clock import now
 from gateway.config.load import load
@@ -222,10 +221,6 @@ def test_every_row_of_a_message_is_shown(
     assert main(["archive", "show", str(tmp_path), identity(7).hex(), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["size"] == 100
 
-    write_routes(tmp_path, "hub", [], NOON)
-    assert main(["archive", "show", str(tmp_path), identity(7).hex()]) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("The path has rows of edge only. A target without `add_message_id`")
     assert main(["archive", "show", str(tmp_path), identity(9).hex()]) == 1
     assert main(["archive", "show", str(tmp_path), identity(7).hex(), "--date", "2026-03-20"]) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -20,7 +21,7 @@ from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.dead_letters import DeadLetters
-from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.outbound.spool_db import SpoolDatabase, connect
 from gateway.runtime.status import take_status
 from tests.archived import archived
 from tests.endpoints.exchange import collect, opened, send
@@ -86,6 +87,31 @@ def test_a_running_gateway_counts_the_letters_that_are_left(
         assert take_status(gateway).dead_letter_bytes == 0
     finally:
         gateway.stop(PATIENCE)
+
+
+def test_a_gateway_counts_the_letters_that_were_sent_again_since_its_start(
+    tmp_path: Path, config: Path, erp: Source
+) -> None:
+    for number in (1, 2, 3, 4):
+        keep(tmp_path, letter(number, "erp", "erp", Message(f"ORDERS.{number}", b"a")))
+    assert main(["dead-letters", "replay", str(config), "1"]) == 0
+    gateway = Gateway(load(config))
+    gateway.start()
+    try:
+        assert take_status(gateway).dead_letters_sent_again == 0
+        numbers = [str(each) for (each,) in rows(tmp_path, "SELECT number FROM letters")]
+        assert main(["dead-letters", "replay", str(config), *numbers[:2]]) == 0
+        assert main(["dead-letters", "purge", str(config), "--yes"]) == 0
+        until(lambda: take_status(gateway).dead_letters == 0)
+        assert take_status(gateway).dead_letters_sent_again == 2
+        assert len(collect(erp, 3)) == 3
+    finally:
+        gateway.stop(PATIENCE)
+
+
+def rows(folder: Path, query: str) -> list[tuple[int]]:
+    with closing(connect(folder / "spool")) as database:
+        return database.execute(query).fetchall()
 
 
 def letter(number: int, target: str, endpoint: str, message: Message) -> DeadLetter:
