@@ -834,7 +834,7 @@ def test_a_refusal_for_good_is_told_from_a_lost_server(
 def test_the_username_of_the_address_takes_the_password_of_the_settings(rabbitmq: Vhost) -> None:
     user = writer(rabbitmq, ".*").username
     url = rabbitmq.url.replace("guest:guest@", f"{user}@")
-    assert user in url
+    assert f"{user}@" in url
     with opened(source_of(replace(rabbitmq.settings, url=url, username=None, password=user))):
         pass
 

@@ -102,7 +102,9 @@ def _dates(run: Run) -> Iterator[str]:
     if run.verdict:
         yield f"verdict: {run.verdict}"
     for row in run.report.carried:
-        if "before" in row:
+        if "before" in row and row.get("status_before", 0) is None:  # no night judged it before
+            yield f"reconciled: {row['date']}, {row['verdict']}"
+        elif "before" in row:
             flights = f"{count(row, 'before')} in flight -> {count(row, 'after')}"
             yield f"reconciled again: {row['date']}, {flights}, {row['verdict']}"
         else:

@@ -178,6 +178,15 @@ def test_an_earlier_date_that_turned_out_not_clean_has_its_verdict() -> None:
     assert "reconciled again: 2026-03-13, 5 in flight -> 0, not clean: 5 missing" in lines
 
 
+def test_an_earlier_date_that_no_night_judged_before_is_not_judged_again() -> None:
+    first = {**eventful().carried[0], "status_before": None, "verdict": "clean"}
+
+    lines = printed(replace(clean(), carried=[first]))
+
+    assert "reconciled: 2026-03-13, clean" in lines
+    assert not [each for each in lines if "again:" in each]
+
+
 def test_the_name_of_a_file_adds_no_line() -> None:
     found = error("unsealed-segment", "a\nmissing 7\nb", "no seal names it")
 
