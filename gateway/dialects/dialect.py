@@ -108,6 +108,7 @@ class Dialect:
     limits: tuple[Limit, ...] = ()
     advised_limits: tuple[Limit, ...] = ()  # a longer name is legal and gets a warning
     joined: tuple[Dialect, ...] = ()
+    refuses_closing: bool = False  # no client sends a name with one of `closing_characters`
     server_levels: tuple[str, ...] = ()  # first levels that a broker keeps for names of its own
     refusals: Refusals | None = None  # of an endpoint, beside its limits
     key: Dialect | None = None

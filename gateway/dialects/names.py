@@ -15,7 +15,9 @@ from gateway.errors import (
     TranslationError,
     quoted,
 )
+from gateway.model.closing_characters import closing_character, why_refused
 from gateway.model.dead_letter_rule import (
+    CONTROL_CHARACTER,
     EMPTY_ELEMENT,
     EMPTY_NAME,
     FORBIDDEN_FIRST,
@@ -166,6 +168,9 @@ def render_levels(levels: Sequence[str], dialect: Dialect, *, replies: bool = Fa
     if dialect.key is not None:
         _refuse_parts(levels, text, dialect)
     refuse_surrogate(text, dialect)
+    if dialect.refuses_closing and not replies and (found := closing_character(text)):
+        reason = why_refused(found, "topic name")
+        raise TranslationError(dialect.name, text, CONTROL_CHARACTER, reason)
     refuse_reserved(levels, text, dialect, replies=replies)
     if dialect.refusals is not None and (fault := dialect.refusals.fault(levels)) is not None:
         raise TranslationError(dialect.name, text, *fault)

@@ -8,7 +8,12 @@ from gateway.errors import SearchBudgetExceeded
 from gateway.proofs import budget
 from gateway.proofs.budget import SEARCH_TOO_LONG, search_budget, start_question
 from gateway.proofs.finding import RouteFinding
-from gateway.proofs.flows.carried_names import carried_names, returned
+from gateway.proofs.flows.carried_names import (
+    carried_names,
+    returned,
+    ways_back,
+    with_ways_back,
+)
 from gateway.proofs.flows.flow import Flow, RouteSource
 from gateway.proofs.flows.target_expressions import extract_flows, whole_target_flow
 from gateway.proofs.rules.allowed import restrict_to_allowed
@@ -50,7 +55,8 @@ def prove(
     Raises:
         KeyError: an endpoint is not in `brokers`.
     """
-    routes = [*returned(unrecorded(routes))]
+    back = ways_back(routes)
+    routes = [*returned(unrecorded(routes), back)]
     sources, flows = extract_flows(routes, brokers)
     found = [*prove_shares(sources)]
     with search_budget():
@@ -66,7 +72,7 @@ def prove(
         found += prove_cycles([*live, *(each.names for each in carried)])
     with search_budget():
         found += _prove_inverses(routes)
-    return _sort_findings(found, routes)
+    return _sort_findings([*with_ways_back(found, routes, back)], routes)
 
 
 def _unreachable_sources(

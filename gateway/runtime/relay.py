@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from gateway.endpoints.base import Batch
 from gateway.errors import ArchiveError
 from gateway.model.dead_letter_rule import TARGET_REMOVED
+from gateway.model.message import SOURCE_NAME
 from gateway.routing.origin_path import BrokerAddress
 from gateway.routing.router import RouteMatch
 from gateway.runtime.context import GatewayContext, SourceBinding
@@ -31,7 +32,7 @@ from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.inbound.thinned_batch import HeldBack, thin_out
 from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.record.counters import EndpointState
-from gateway.runtime.record.cut_log import CutLog
+from gateway.runtime.record.cut_log import UNPROVEN_NAME, CutLog
 from gateway.translate.shorten import ShortNames
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ class Relay:
         targets = (target for each in routes for target in each.targets)
         self._thinned = {each.endpoint for each in targets if each.thin is not None}
         self.cut_log.two_way = {each.name for each in routes if each.inverse}
+        self._over_names = next((each.name for each in routes if each.names_of is not None), "")
         counters = context.ledger.counters
         dialect = binding.rules.router.dialect
         self._mapper = HeaderMapper(
@@ -122,7 +124,20 @@ class Relay:
             self.cut_log.count(
                 (each.route, each.rule, messages[each.position].address) for each in received.cuts
             )
+        if received.untaken:
+            self._note_untaken(received)
         in_flight.relayed(groups.values(), len(outbound))
+
+    def _note_untaken(self, received: ReceivedBatch) -> None:
+        """Count the messages that no route takes; a line tells of names that nothing proves."""
+        self._state.untaken += len(received.untaken)
+        if self._over_names:
+            messages = [received.messages[at] for at in received.untaken]
+            self.cut_log.count(
+                (self._over_names, UNPROVEN_NAME, each.address)
+                for each in messages
+                if SOURCE_NAME in each.headers.properties
+            )
 
     def note_quiet(self) -> None:
         """Note that nothing came: after a while, all has come that the broker delivers again."""

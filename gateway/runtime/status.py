@@ -41,7 +41,9 @@ class EndpointStatus:
     spooled_bytes: int = 0
     spooled_age: float = 0.0  # of the oldest batch on disk
     spool_share: float = 0.0  # used share of the spool's nearest limit; 1.0 is full
-    counts: Mapping[str, int] = field(default_factory=dict)  # the driver's own counters
+    counts: Mapping[str, int] = field(
+        default_factory=dict
+    )  # the driver's own counters, and `no_route`
     broker_id: str = ""  # endpoints with the same one are connections to one broker
     retry_in: float | None = None  # seconds until the next attempt to connect; None: none waits
     silence: float = 0.0  # seconds for which a connected target has owed an answer
@@ -193,7 +195,10 @@ def _connected_status(
     several = endpoint is not None and len([*endpoint.settings.servers()]) > 1
     return replace(
         _status(state, endpoint.settings.dialect if endpoint else ""),
-        counts=dict(getattr(driver, "counts", {})),  # an optional attribute
+        counts={
+            **getattr(driver, "counts", {}),  # an optional attribute
+            **({"no_route": state.untaken} if state.untaken else {}),
+        },
         broker_id=(endpoint.broker.given or endpoint.broker.address) if endpoint else "",
         retry_in=None if retry_at is None else max(0.0, retry_at - monotonic()),
         address=address_of(driver) if several else "",

@@ -15,7 +15,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "deploy" / "systemd"
 UNITS = [
     "gateway.service", "gateway-reconcile.service", "gateway-reconcile.timer",
-    "gateway-follow.service",
+    "gateway-follow.service", "gateway-verify.service", "gateway-verify.timer",
 ]  # fmt: skip
 SERVICES = [name for name in UNITS if name.endswith(".service")]
 MAX_EXPOSURE = 15  # tenths, of 100, as systemd-analyze security computes it
@@ -94,7 +94,7 @@ def test_the_services_share_user_and_folder() -> None:
     for other in others:
         for key in ("User", "StateDirectory"):
             assert other[key] == gateway[key]
-        assert "/var/lib/gateway/archive" in other["ExecStart"]
+        assert "GATEWAY_ARCHIVE" in other["ExecStart"]
     assert re.search(r"^u gateway ", (FOLDER / "gateway.sysusers").read_text(), re.MULTILINE)
 
 
@@ -112,7 +112,11 @@ def nightly(folder: Path, cases: str, **environment: str) -> subprocess.Complete
     return subprocess.run(  # noqa: S603
         ["/bin/sh", "-c", script.replace("/opt/gateway/bin/gateway", str(program))],
         capture_output=True, text=True, timeout=60, check=False,
-        env={"PATH": os.environ["PATH"], **environment},
+        env={
+            "PATH": os.environ["PATH"],
+            "GATEWAY_ARCHIVE": "/var/lib/gateway/archive",
+            **environment,
+        },
     )  # fmt: skip
 
 
@@ -145,12 +149,21 @@ def test_the_metrics_are_written_where_the_unit_may_write() -> None:
     assert (service["CacheDirectory"], service["CacheDirectoryMode"]) == ("gateway", "0755")
 
 
-def test_the_key_of_the_archive_is_a_credential(units: Path) -> None:
-    drop_in = (FOLDER / "gateway-reconcile.service.d" / "seal-key.conf").read_text()
+@pytest.mark.parametrize("name", ["gateway-reconcile.service", "gateway-verify.service"])
+def test_the_key_of_the_archive_is_a_credential(units: Path, name: str) -> None:
+    drop_in = (FOLDER / f"{name}.d" / "seal-key.conf").read_text()
 
     assert "LoadCredential=seal-key:/etc/gateway.secrets/seal-key" in drop_in
-    done = analyze("verify", "--man=no", units / "gateway-reconcile.service")
+    done = analyze("verify", "--man=no", units / name)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_archive_of_a_pair_is_one_file_for_each_unit_that_reads_it() -> None:
+    name = "GATEWAY_ARCHIVE=/var/lib/gateway/archive"
+    others = [each for each in SERVICES if each != "gateway.service"]
+
+    assert all(f"Environment={name}\n" in (FOLDER / each).read_text() for each in others)
+    assert len({(FOLDER / f"{each}.d" / "archive.conf").read_text() for each in others}) == 1
 
 
 def test_an_instance_of_a_pair_has_the_name_of_its_host(units: Path) -> None:

@@ -30,9 +30,10 @@ def test_a_template_that_is_not_one_to_one_is_an_error_without_a_way_back(tmp_pa
 
 
 def test_a_way_back_by_proven_names_is_one_to_one_whatever_the_template(tmp_path: Path) -> None:
-    rules = [(each.rule, each.severity) for each in found(tmp_path, MANY_TO_ONE + BACK)]
+    (one,) = found(tmp_path, MANY_TO_ONE + BACK, frozenset())
 
-    assert rules == [("not-injective", "note")]
+    assert (one.rule, one.severity) == ("not-injective", "note")
+    assert one.hint == "route 'back' brings the names back"
 
 
 def test_a_way_back_that_merges_names_is_reported(tmp_path: Path) -> None:

@@ -157,3 +157,19 @@ def test_a_reload_that_changes_the_other_route_changes_this_one(
     (wanted,) = source_parameters(after, "lake")[1]
     assert wanted.pattern == topic
     assert keeps_connection(before, after, "lake")
+
+
+def test_a_line_tells_of_names_that_nothing_proves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with started(tmp_path, OUT + BACK) as (_, here, _):
+        for _ in range(3):
+            publish(here, copied("plant:7", "plant/8/forged"))
+        publish(here, Message("plant:7", b""))
+
+    told = [each.getMessage() for each in caplog.records if "did not prove" in each.getMessage()]
+    assert told[0] == (
+        "route 'back' did not take 1 message whose property 'gateway_name' it did not prove, and no"
+        " other route did since the last such line, for example 'plant:7'"
+    )
+    assert [each for each in told[1:] if "2 messages" not in each] == []

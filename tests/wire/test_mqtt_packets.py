@@ -19,6 +19,7 @@ from gateway.endpoints.mqtt.publish_encoder import PublishEncoder
 from gateway.endpoints.mqtt.session import BrokerLimits
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.errors import TranslationError, WireError
+from gateway.model.closing_characters import closing_character
 from gateway.model.copy_proof import PROOF_SIZE
 from gateway.model.message import (
     GATEWAY_ID,
@@ -30,7 +31,7 @@ from gateway.model.message import (
     Value,
 )
 from gateway.wire.mqtt import packets
-from gateway.wire.mqtt.packet_fields import encode_length, has_closing
+from gateway.wire.mqtt.packet_fields import encode_length
 from gateway.wire.mqtt.packets import (
     LARGE,
     PUBREC,
@@ -626,7 +627,7 @@ def test_a_value_for_which_a_broker_hangs_up_is_escaped_and_restored(value: Valu
     data = encode("5", [message])
     (got,) = decode("5", data).messages
 
-    assert not any(has_closing(text) for _, text in join_pairs(message.headers))
+    assert not any(closing_character(text) for _, text in join_pairs(message.headers))
     assert got.headers.properties == {"a": value}
 
 

@@ -17,6 +17,7 @@ MQTT = Dialect(
     forbidden={**wildcards_forbidden("+#"), **NUL_FORBIDDEN},  # 4.7.1 and 4.7.3
     exclusions=WildcardExclusions(first_level_prefixes=("$",)),  # 4.7.2
     shared_prefix="$share/",  # 4.8.2
+    refuses_closing=True,  # 1.5.4
     server_levels=("$SYS", "$CONTROL", "$share"),  # mosquitto 2.0 acknowledges and drops these
     limits=(Limit(Unit.BYTES, 65_535, "OASIS MQTT 5.0, 4.7.3"),),
 )

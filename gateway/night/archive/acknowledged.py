@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, Weight
-from gateway.archive.layout import NIGHTS
+from gateway.archive.layout import NIGHTS, days_in
 from gateway.archive.signed_json import SignedStatement
 from gateway.archive.storage import Storage
 from gateway.errors import ArchiveError
@@ -51,7 +51,10 @@ def acknowledge(  # noqa: PLR0913, PLR0917  # the archive, the finding, and who 
     found = [each for each in known if (each.rule, each.place) == (rule, place)]
     if not found:
         others = ", ".join(f"{each.rule} {each.place}" for each in known) or "none"
-        raise ArchiveError(f"the last night found no {rule!r} at {place!r}; it found: {others}")
+        text = f"the last night found no {rule!r} at {place!r}; it found: {others}"
+        if days_in(Path(place).parts):
+            text += "; a finding of a date cannot be acknowledged: the date keeps its status"
+        raise ArchiveError(text)
     for each in found:
         statement = Acknowledgement(rule, place, each.text, why, at)
         storage.put(_path(each), statement.signed(key).to_json())

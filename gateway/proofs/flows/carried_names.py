@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gateway.proofs.finding import RouteFinding
 from gateway.proofs.flows.flow import Flow
 from gateway.proofs.flows.target_expressions import channel_of, function_of, make_flow
 from gateway.routing.route import Route
@@ -52,17 +53,41 @@ def _names(flow: Flow, channel: str) -> Flow:
     return make_flow(flow.source, flow.target_index, target, channel, flow.pattern)
 
 
-def returned(routes: Sequence[Route]) -> Iterator[Route]:
-    """Yield the routes; a target whose names come back loses none, whatever its template."""
-    back = {
-        (writer.name, target.label)
+def ways_back(routes: Sequence[Route]) -> dict[tuple[str, str], str]:
+    """Return the route that takes the names of a target back, by route and label of the target."""
+    return {
+        (writer.name, target.label): route.name
         for route in routes
         if (writer := route.names_of) is not None
         for target in writer.targets
     }
+
+
+def returned(routes: Sequence[Route], back: Mapping[tuple[str, str], str]) -> Iterator[Route]:
+    """Yield the routes; a target with a way back loses no name, whatever its template."""
     for route in routes:
         targets = tuple(
             replace(each, lossy=True) if (route.name, each.label) in back else each
             for each in route.targets
         )
         yield route if targets == route.targets else replace(route, targets=targets)
+
+
+def with_ways_back(
+    findings: Sequence[RouteFinding],
+    routes: Sequence[Route],
+    back: Mapping[tuple[str, str], str],
+) -> Iterator[RouteFinding]:
+    """Yield the findings; a note about names that become one says which route has them again."""
+    labels = {
+        (route.name, index): each.label
+        for route in routes
+        for index, each in enumerate(route.targets)
+    }
+    for each in findings:
+        label = labels.get((each.route, -1 if each.target is None else each.target), "")
+        name = back.get((each.route, label))
+        if name is not None and each.rule == "not-injective":
+            yield replace(each, hint=f"route {name!r} brings the names back")
+        elif name is None or each.rule != "capture-unused":
+            yield each

@@ -352,12 +352,17 @@ def _refused(match: RouteMatch, rule: DeadLetterRule, reason: str) -> RouteMatch
 
 
 def _refuse_unrouted(batch: ReceivedBatch, rules: AdmissionRules) -> None:
-    """A message that no route takes becomes a dead letter where its source had the only one."""
+    """A message that no route takes becomes a dead letter where its source had the only one.
+
+    Elsewhere it is counted, and gets no row.
+    """
     reason = "no route takes it, and its source had the only one"
     unrouted = (RouteMatch(None, (Delivery(None, None, "", rule=NO_ROUTE, reason=reason),)),)
     for position, matches in enumerate(batch.matches):
         if not matches and rules.removes(batch.messages[position].address):
             batch.matches[position] = unrouted
+        elif not matches:
+            batch.untaken.append(position)
 
 
 def _refuse_unasked(batch: ReceivedBatch, admits: Callable[[Route, str], bool]) -> None:

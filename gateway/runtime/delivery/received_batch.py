@@ -63,7 +63,8 @@ class ReceivedBatch:
     message equals no digest, `hops` the gateways so far, and `signed` the positions of paths with a
     known key. `cuts` are the copies that routes leave out: loops, dropped
     duplicates, unwanted messages, and equal ones beyond a limit; each has its row. `left_out` are
-    pairs of a route and the reason why it has no copy. `failures` are faults of the gateway, each
+    pairs of a route and the reason why it has no copy, `untaken` the positions of messages that no
+    route takes and that get no row. `failures` are faults of the gateway, each
     on one message.
 
     A delivered row has the hash of the payload as it was sent. The hash of the receipt stands for
@@ -94,6 +95,7 @@ class ReceivedBatch:
         self.matches: list[tuple[RouteMatch, ...]] = []
         self.cuts: list[Cut] = []
         self.left_out: list[tuple[str, str]] = []
+        self.untaken: list[int] = []
         self.failures: list[Exception] = []
         self.rows: list[Rows] = []
         self.letters: list[DeadLetter] = []

@@ -82,6 +82,7 @@ class EndpointState:
     reason: str = ""
     since: float = field(default_factory=monotonic)  # of `connection`; monotonic seconds
     messages: int = 0  # received, or answered by the target
+    untaken: int = 0  # received and acknowledged without a row, since no route takes them
     retry_at: float | None = None  # the next attempt of a source to connect; monotonic seconds
     is_disputed: bool = False  # another client uses its id, as the last connection ended
     changed: Callable[[str], None] = field(default=_ignore, repr=False, compare=False)

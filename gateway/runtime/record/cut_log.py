@@ -1,4 +1,8 @@
-"""The log lines about the messages that routes cut: one a minute for each route and rule."""
+"""The log lines about the messages that routes cut: one a minute for each route and rule.
+
+A message whose property proves no name, and that no other route takes, counts as one with the rule
+UNPROVEN_NAME.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,10 @@ from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 
 log = logging.getLogger(__name__)
 
-SAID: Final = frozenset({LOOP, LOOP_LIMIT, DUPLICATE})  # the mapping itself asks for other cuts
+UNPROVEN_NAME: Final = "unproven-name"  # of no row
+SAID: Final = frozenset(
+    {LOOP, LOOP_LIMIT, DUPLICATE, UNPROVEN_NAME}
+)  # the mapping itself asks for other cuts
 LOG_INTERVAL: Final = 60.0  # seconds between two lines about one route and rule
 
 
@@ -46,6 +53,14 @@ class CutLog:
     def _log(self, route: str, rule: str, number: int, example: str) -> None:
         """The echoes of a route in both directions, and duplicates, are usual."""
         usual = rule == DUPLICATE or (rule == LOOP and route in self.two_way)
+        if rule == UNPROVEN_NAME:
+            log.warning(
+                "route %r did not take %d %s whose property 'gateway_name' it did not prove, and"
+                " no other route did since the last such line, for example %r",
+                route, number, "message" if number == 1 else "messages", example,
+                extra={"endpoint": self._endpoint},
+            )  # fmt: skip
+            return
         log.log(
             logging.INFO if usual else logging.WARNING,
             "route %r cut %d %s with the rule %r since the last such line, for example %r",

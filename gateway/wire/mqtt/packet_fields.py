@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from struct import Struct
 
 from gateway.errors import TranslationError, WireError
+from gateway.model.closing_characters import closing_character, why_refused
 from gateway.model.dead_letter_rule import (
     CONTROL_CHARACTER,
     NUL,
@@ -17,13 +17,6 @@ from gateway.model.dead_letter_rule import (
 
 MAX_TEXT = 65_535  # bytes
 
-# Control characters and noncharacters, for which a receiver may close the connection (MQTT 5.0,
-# 1.5.4); mosquitto does. NUL and surrogates have rules of their own.
-_CLOSING = "\x01-\x1f\x7f-\x9f\ufdd0-\ufdef" + "".join(
-    f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(17)
-)
-_find_closing = re.compile(f"[{_CLOSING}]").search
-
 U16, U32 = Struct(">H"), Struct(">I")
 
 
@@ -32,16 +25,10 @@ def unsendable_error(rule: DeadLetterRule, reason: str) -> TranslationError:
     return TranslationError("mqtt", "", rule, reason)
 
 
-def has_closing(text: str) -> bool:
-    """Return whether the text has a character for which a broker may close the connection."""
-    return not text.isprintable() and _find_closing(text) is not None
-
-
 def refuse_closing(text: str, field_name: str) -> None:
-    """Raise TranslationError for such a character."""
-    if not text.isprintable() and (found := _find_closing(text)) is not None:
-        reason = f"the {field_name} holds U+{ord(found[0]):04X}, and a broker may hang up for it"
-        raise unsendable_error(CONTROL_CHARACTER, reason)
+    """Raise TranslationError for a character for which a broker may close the connection."""
+    if found := closing_character(text):
+        raise unsendable_error(CONTROL_CHARACTER, why_refused(found, field_name))
 
 
 @lru_cache(maxsize=4096)

@@ -11,9 +11,10 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 
+from gateway.model.closing_characters import closing_character
 from gateway.model.dead_letter_rule import PROPERTY_NAME, PROPERTY_VALUE
 from gateway.model.message import NO_PROPERTIES, Headers, Value
-from gateway.wire.mqtt.packet_fields import has_closing, unsendable_error
+from gateway.wire.mqtt.packet_fields import unsendable_error
 
 PREFIX = "gateway-"
 TYPES, ORIGIN, PRIORITY = f"{PREFIX}types", f"{PREFIX}origin", f"{PREFIX}priority"
@@ -99,7 +100,7 @@ def join_pairs(headers: Headers) -> list[tuple[str, str]]:
     for name, value in headers.properties.items():
         if name in _OWN_NAMES:
             raise unsendable_error(PROPERTY_NAME, f"the property name {name!r} is the gateway's")
-        if isinstance(value, str) and not has_closing(value):
+        if isinstance(value, str) and not closing_character(value):
             pairs.append((name, value))
         elif (texts := _text_list(value)) is not None:
             pairs.extend((name, text) for text in texts)
@@ -123,7 +124,7 @@ def _text_list(value: Value) -> list[str] | None:
     if not isinstance(value, list) or len(value) < 2:  # noqa: PLR2004
         return None
     texts = [item for item in value if isinstance(item, str)]
-    return texts if len(texts) == len(value) and not any(map(has_closing, texts)) else None
+    return texts if len(texts) == len(value) and not any(map(closing_character, texts)) else None
 
 
 def _encode_typed(name: str, value: Value) -> tuple[str, str]:
@@ -147,6 +148,6 @@ def _json(name: str, value: Value) -> str:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise unsendable_error(PROPERTY_VALUE, f"the property {name!r}: {error}") from error
-    if has_closing(text):  # then escapes replace all that is not ASCII, and DEL
+    if closing_character(text):  # then escapes replace all that is not ASCII, and DEL
         text = json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
     return text

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main
+from tests.config.test_names_of import BACK, ENDPOINTS, OUT
 
 CONFIG = """\
 endpoints:
@@ -145,3 +146,21 @@ routes:
         lines += [each for each in capsys.readouterr().out.splitlines() if "->" in each]
 
     assert lines == ["  -> lake (kafka) line: (an empty key)", "  -> lake (kafka) line:a"]
+
+
+def test_a_name_for_which_a_broker_hangs_up_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(f"{ENDPOINTS}routes:\n{OUT}{BACK}")
+    words = ["explain", "--config", str(file), "--from"]
+
+    assert main([*words, "lake", "plant:7", "--property", "gateway_name=plant/7/x\ny"]) == 1
+    shown = capsys.readouterr().out
+    refused = "the topic name holds U+000A, and a broker may hang up for it"
+    assert "-> plant2 (mqtt) refused, rule control-character: " in shown
+    assert refused in shown
+    assert main([*words, "plant", "plant/7/x\ny"]) == 0
+    assert "from there back makes it refused (control-character) at plant2" in (
+        capsys.readouterr().out
+    )

@@ -61,6 +61,12 @@ def test_a_damaged_or_forged_statement_acknowledges_nothing(
             "found no 'missing-journal' at 'elsewhere'",
         ),
         (LOST.rule, LOST.place, " ", "--why: is empty"),
+        (
+            "missing-segment",
+            "date=2026-03-15/hour=07/g-1-1-0.parquet",
+            "x",
+            "; a finding of a date cannot be acknowledged: the date keeps its status$",
+        ),
     ],
 )
 def test_only_a_finding_of_the_last_night_can_be_acknowledged(

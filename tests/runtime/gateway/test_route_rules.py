@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.model.message import Headers, Message
+from gateway.runtime.status import take_status
 from tests.runtime.gateway.running import BrokerClient, archive_rows, running
 from tests.waiting import until
 
@@ -115,3 +116,21 @@ routes:
     assert {(str(row["source_name"]), str(row["rule"])) for row in archive_rows("dead")} == {
         ("a!", "forbidden-character"), ("secret", "forbidden-pattern"), ("x" * 251, "too-long"),
     }  # fmt: skip
+
+
+def test_messages_that_no_route_takes_are_counted_at_their_source(
+    sensors: BrokerClient, plant: BrokerClient
+) -> None:
+    routes = """\
+routes:
+  some: {from: {endpoint: plant, pattern: "a/{x}", exclude: [a/no]}, to: {endpoint: sensors}}
+"""
+    with running(SENSORS_AND_PLANT + routes) as gateway:
+        assert [each.counts for each in take_status(gateway).endpoints] == [{}, {}]
+        plant.publish(*(Message(name, b"") for name in ("a/no", "a/1", "a/no")))
+        until(lambda: gateway.counters["some"].delivered == 1)
+        until(lambda: gateway.pumps["plant"].settled)
+        counts = {each.name: each.counts for each in take_status(gateway).endpoints}
+
+    assert counts == {"plant": {"no_route": 2}, "sensors": {}}
+    assert len(sensors.receive_available()) == 1
