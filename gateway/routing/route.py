@@ -236,12 +236,16 @@ class Route:
 
     def takes(self, levels: tuple[str, ...]) -> bool:
         """Return whether the route carries a name: `why_not` is empty."""
-        return not self.why_not(levels)
+        return self.source.selects(levels) and not self._why_excluded(levels)
 
     def why_not(self, levels: tuple[str, ...]) -> str:
         """Return why the route does not take a name with these canonical levels; "" if it does."""
         if not self.source.selects(levels):
-            return "the pattern does not match"
+            return self.source.mismatch(levels)
+        return self._why_excluded(levels)
+
+    def _why_excluded(self, levels: tuple[str, ...]) -> str:
+        """Return why the route does not take a name that its pattern selects."""
         for exclude in self.excludes:
             if exclude.selects(levels):
                 return f"excluded by {exclude.text!r}"

@@ -16,11 +16,13 @@ from typing import Final, TypeVar
 from gateway.dialects.base import Dialect, parse_pattern, read_pattern, shared_prefix_of
 from gateway.dialects.parts import BOUNDARY, divided
 from gateway.errors import SubjectError
-from gateway.model.matching import matches
-from gateway.model.pattern import AnyMany, Literal, Pattern
+from gateway.model.matching import admits, matches
+from gateway.model.pattern import AnyMany, AnyOne, Glob, Literal, Pattern
 
 T = TypeVar("T")
 CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*|[1-9][0-9]*)(\.\.\.)?\}")
+NO_MATCH: Final = "the pattern does not match"
+_EXCLUDED: Final = "which a wildcard does not select"
 _FUNCTION = re.compile(r"\{@?[A-Za-z0-9_]+(?:\.\.\.)?\|")
 
 
@@ -72,11 +74,47 @@ class SourcePattern:
             return False
         return any(matches(pattern, levels) for pattern in self.patterns)
 
+    def mismatch(self, levels: tuple[str, ...]) -> str:
+        """Return why the pattern does not select a name, with the first level that differs.
+
+        Patterns of a topic and a key, and those with levels after a rest wildcard, have none.
+        """
+        difference = "" if self.parts else _difference(self.patterns[0], self.depth, levels)
+        return f"{NO_MATCH}: {difference}" if difference else NO_MATCH
+
     def capture(self, levels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         """Return the levels of each capture, for a name that `selects` accepts."""
         if self.parts:
             return {name: tuple(span.taken(levels)) for name, span in self.spans}
         return {name: levels[span.start : span.stop] for name, span in self.spans}
+
+
+def _difference(pattern: Pattern, depth: int | None, levels: tuple[str, ...]) -> str:
+    """Return where a name that `pattern` does not select differs from it; "" if unknown."""
+    parts = pattern.levels
+    for at, (part, level) in enumerate(zip(parts, levels, strict=False), start=1):
+        if isinstance(part, AnyMany):
+            break
+        if not admits(part, level, pattern.exclusions, first=at == 1):
+            return f"level {at} is {level!r}, {_instead(part, level)}"
+    rests = [part for part in parts if isinstance(part, AnyMany)]
+    least = len(parts) - len(rests) + sum(part.minimum for part in rests)
+    has = f"the name has {len(levels)} {'level' if len(levels) == 1 else 'levels'}, the pattern"
+    if depth is not None or not rests:
+        return f"{has} {depth or least}"
+    if len(levels) < least:
+        return f"{has} at least {least}"
+    if len(parts) == 1:  # only a rest wildcard: it selects all but the levels that it excludes
+        return f"level 1 is {levels[0]!r}, {_EXCLUDED}"
+    return ""
+
+
+def _instead(part: Literal | Glob | AnyOne, level: str) -> str:
+    if isinstance(part, AnyOne):
+        return _EXCLUDED
+    text = part.text if isinstance(part, Literal) else "*".join(part.parts)
+    case = " (differs in case)" if text.casefold() == level.casefold() else ""
+    return f"the pattern has {text!r}{case}"
 
 
 NO_PATTERN: Final = SourcePattern("", "", (), None, ())

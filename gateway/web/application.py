@@ -192,8 +192,10 @@ class WebApplication:
             found["proposal"] = propose_route(
                 query["text"], found["system"], wanted, target, routes
             )
-        for route in found["routes"]:
-            route |= {key: self._statuses.hide(route[key]) for key in ("pattern", "selector")}
+        hide = self._statuses.hide
+        for route in (*found["routes"], *found["not_taken"]):
+            shown = route.keys() & {"pattern", "selector", "why_not"}
+            route |= {key: hide(route[key]) for key in shown}
         return as_json(found)
 
     def _message_at(self, query: Mapping[str, str]) -> MessageAt | None:

@@ -20,6 +20,7 @@ from gateway.model.subject_search import covers, intersection_example
 from gateway.routing.explain import MessageAt, RouteResult, explain
 from gateway.routing.other_separator import separator_question
 from gateway.routing.route import Route, unrecorded
+from gateway.routing.source_pattern import NO_MATCH
 from gateway.translate.names import Renderer, Translator
 from gateway.translate.subscriptions import translate_pattern
 from gateway.web.exchange import HttpError
@@ -28,6 +29,7 @@ from gateway.web.snapshot import Json
 MAX_TEXT: Final = 4_096  # characters of a name or pattern
 MAX_ROUTES: Final = 50  # in one answer
 SEARCH_TIMEOUT: Final = 2.0  # seconds to examine the routes
+_NOT_TAKEN: Final = ("route", "endpoint", "pattern", "why_not")  # shown of any other route
 _NOT_SHOWN: Final = frozenset({"why_not", "selected"})  # of a route that selects the name
 
 
@@ -51,7 +53,7 @@ def look_up(
     deadline = monotonic() + SEARCH_TIMEOUT
     dialect = _dialect(system) if system else _usual_dialect(text, kind, routes, deadline)
     found: Json = {"system": dialect.name, "kind": kind, "text": text}
-    found |= {"elsewhere": [], "routes": [], "hint": ""}
+    found |= {"elsewhere": [], "routes": [], "not_taken": [], "hint": ""}
     try:
         if kind == "name":
             check_name(text, dialect)
@@ -177,14 +179,18 @@ def _routes_of_name(
     text: str, system: str, routes: Sequence[Route], message_at: MessageAt | None
 ) -> Json:
     of_system = {(route.name, route.endpoint) for route in routes if route.dialect.name == system}
-    selecting = [
-        result
-        for result in explain(text, routes, message_at=message_at)
-        if not result.why_not and (result.route, result.endpoint) in of_system
-    ]
+    selecting: list[RouteResult] = []
+    others: list[RouteResult] = []
+    for result in explain(text, routes, message_at=message_at):
+        if (result.route, result.endpoint) in of_system:
+            (others if result.why_not else selecting).append(result)
+    others.sort(key=lambda each: each.why_not.startswith(NO_MATCH))  # first those that exclude it
     return {
         "routes": [_route_json(result) for result in selecting[:MAX_ROUTES]],
-        "more": len(selecting[MAX_ROUTES:]),
+        "not_taken": [
+            {name: getattr(result, name) for name in _NOT_TAKEN} for result in others[:MAX_ROUTES]
+        ],
+        "more": len(selecting[MAX_ROUTES:]) + len(others[MAX_ROUTES:]),
     }
 
 

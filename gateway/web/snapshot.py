@@ -11,7 +11,7 @@ from gateway.model.dead_letter_rule import advice_of
 from gateway.runtime.record.counters import Refusal
 from gateway.runtime.record.loop_suspicions import SuspectedLoop
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
-from gateway.web.flow_state import MICROSECONDS, Moment, flows_of
+from gateway.web.flow_state import MICROSECONDS, FlowState, Moment, flows_of
 from gateway.web.readiness import MAX_TEXT, warnings
 
 Json: TypeAlias = dict[str, object]
@@ -139,6 +139,8 @@ def _endpoint(end: EndpointStatus, time: float) -> Json:
 def _route(parts: list[RouteStatus], moment: Moment) -> Json:
     first = parts[0]
     age = first.heartbeat_age
+    flows = flows_of(parts, moment)
+    stuck = (each.reason for each in flows if each.state is FlowState.STUCK)
     return {
         "name": first.name,
         "sources": [part.source for part in parts],
@@ -150,7 +152,8 @@ def _route(parts: list[RouteStatus], moment: Moment) -> Json:
         "heartbeat_age": None if age is None else round(age, 1),
         "lag": round(lag(parts), 1),
         "both": parts[0].has_reverse,
-        "flows": [[each.source, each.target, each.state.value] for each in flows_of(parts, moment)],
+        "flows": [[each.source, each.target, each.state.value] for each in flows],
+        "stuck": list(dict.fromkeys(stuck)),
     }
 
 

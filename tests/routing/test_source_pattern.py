@@ -128,3 +128,30 @@ def test_a_wrong_template_names_its_rule(template: str, rule: str) -> None:
         parse_template(template, find_dialect("ems"), source)
 
     assert getattr(caught.value, "rule", "") == rule
+
+
+MISMATCHES = [
+    ("mqtt", "line/{x}/a", "line/7/b", "level 3 is 'b', the pattern has 'a'"),
+    ("mqtt", "line/#", "Line/7", "level 1 is 'Line', the pattern has 'line' (differs in case)"),
+    ("mqtt", "line/+", "line/7/a", "the name has 3 levels, the pattern 2"),
+    ("mqtt", "line/+/a", "line", "the name has 1 level, the pattern 3"),
+    ("mqtt", "#", "$SYS/x", "level 1 is '$SYS', which a wildcard does not select"),
+    ("ems", "a.>", "a", "the name has 1 level, the pattern at least 2"),
+    ("smf", "a/red*/b", "a/blue/b", "level 2 is 'blue', the pattern has 'red*'"),
+    ("yami4", "a.{x}", "a.b.c", "the name has 3 levels, the pattern 2"),
+    ("rabbitmq", "#.b.c", "a.b.d", ""),  # a rest wildcard before levels has no first difference
+    ("kafka", "{topic}:line.{x}", "t:Line.7", ""),  # a key has no level numbers
+]
+
+
+@pytest.mark.parametrize(("system", "pattern", "name", "expected"), MISMATCHES)
+def test_a_mismatch_says_where_it_begins(
+    system: str, pattern: str, name: str, expected: str
+) -> None:
+    dialect = find_dialect(system)
+    source, levels = parse_source(pattern, dialect), parse_subject(name, dialect).levels
+
+    assert not source.selects(levels)
+    found = source.mismatch(levels)
+
+    assert found == "the pattern does not match" + (f": {expected}" if expected else "")

@@ -165,6 +165,10 @@ def test_a_name_is_looked_up_while_it_is_typed(
         page.find("#wanted").send_keys(HOSTILE)
         page.until(lambda: HOSTILE in page.find("#answer").text)
 
+        page.find("#text").clear()
+        page.find("#text").send_keys("line/test/1")
+        page.until(lambda: "excluded by 'line/test/#'" in page.find("#answer").text)
+
         page.find("input[value=pattern]").click()
         page.until(lambda: "pattern in mqtt" in page.find("#answer").text)
 

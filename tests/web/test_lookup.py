@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from gateway.config.load import load
 from gateway.dialects.registry import DIALECTS
 from gateway.routing.route import Route
+from gateway.routing.source_pattern import parse_source
 from gateway.web.application import WebApplication
 from gateway.web.exchange import HttpError, HttpRequest
 from gateway.web.lookup import look_up, propose_route
@@ -128,10 +130,39 @@ def test_a_pattern_shows_the_routes_that_select_a_part_of_it(
         assert each["selector"] == ("amount > 100" if each["route"] == "there" else "")
 
 
+def test_a_route_that_does_not_take_a_name_says_why(routes: Sequence[Route]) -> None:
+    found = looked_up("line/test/1", "mqtt", "name", routes)
+    assert found["routes"] == []
+    assert found["not_taken"] == [
+        {
+            "route": "there",
+            "endpoint": "plant",
+            "pattern": "line/{line}/{rest...}",
+            "why_not": "excluded by 'line/test/#'",
+        }
+    ]
+    assert looked_up("line/7/a", "mqtt", "name", routes)["not_taken"] == []
+    (other,) = looked_up("Line/7", "mqtt", "name", routes)["not_taken"]
+    assert "differs in case" in other["why_not"]
+
+
+def test_the_routes_that_exclude_a_name_come_before_those_of_other_names(
+    routes: Sequence[Route],
+) -> None:
+    there = routes[0]
+    source = parse_source("other/#", there.dialect)
+    many = [*(replace(there, name=f"other-{n}", source=source) for n in range(60)), there]
+
+    found = looked_up("line/test/1", "mqtt", "name", many)
+
+    assert [each["route"] for each in found["not_taken"][:2]] == ["there", "other-0"]
+    assert (len(found["not_taken"]), found["more"]) == (50, 11)
+
+
 def test_values_of_references_are_hidden(routes: Sequence[Route]) -> None:
     class Guarded(FakeStatus):
         def hide(self, text: str) -> str:
-            return text.replace("100", "${env:LEAST}").replace("line/{", "${env:SITE}/{")
+            return text.replace("100", "${env:LEAST}").replace("line/", "${env:SITE}/")
 
     application = WebApplication(Guarded(status(), routes), mutual_tls=False)
     request = HttpRequest("GET", "/api/explain", "system=mqtt&text=line/7/a", LOCAL)
@@ -140,6 +171,11 @@ def test_values_of_references_are_hidden(routes: Sequence[Route]) -> None:
 
     assert found["selector"] == "amount > ${env:LEAST}"
     assert found["pattern"].startswith("${env:SITE}/")
+
+    request = HttpRequest("GET", "/api/explain", "system=mqtt&text=line/test/a", LOCAL)
+    (left_out,) = json.loads(application.answer(request).body)["not_taken"]
+    assert left_out["pattern"].startswith("${env:SITE}/")
+    assert left_out["why_not"] == "excluded by '${env:SITE}/test/#'"
 
 
 def test_a_route_is_proposed_for_a_wanted_name(routes: Sequence[Route]) -> None:

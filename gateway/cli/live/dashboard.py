@@ -17,6 +17,7 @@ from gateway.terminal.units import counted, duration, size
 StatusJson: TypeAlias = Mapping[str, Any]  # an object of /api/status
 COLOURS: Final = {"connected": "green", "connecting": "yellow"}
 MAX_REASONS: Final = 10  # why the gateway is not ready
+MAX_STUCK: Final = 3  # routes that are named for one reason
 MAX_REFUSALS: Final = 5  # the latest dead letters
 GAPS: Final = 3  # empty lines between the parts
 MIN_LINES: Final = 4  # of a table, even on a small terminal
@@ -78,6 +79,7 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
         f"  version {status['version']}, up {duration(status['time'] - status['started'])},",
         f" {status['config']}",
     )
+    reasons = [*reasons, *_stuck(status)]
     texts = [Text(reason, "red") for reason in reasons[:max_reasons]]
     if len(reasons) > max_reasons:
         texts.append(
@@ -93,6 +95,21 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
         *(line for text in texts for line in indented(text, console)),
         last,
     ]
+
+
+def _stuck(status: StatusJson) -> list[str]:
+    """Return a line for each reason for which routes are stuck."""
+    by_reason: dict[str, list[str]] = {}
+    for route in status["routes"]:
+        for reason in route["stuck"]:
+            by_reason.setdefault(reason, []).append(route["name"])
+    return [f"stuck, {reason}: {_names(routes)}" for reason, routes in by_reason.items()]
+
+
+def _names(routes: Sequence[str]) -> str:
+    more = len(routes) - MAX_STUCK
+    named = ", ".join(routes[:MAX_STUCK])
+    return f"{named} and {counted(more, 'more route')}" if more > 0 else named
 
 
 def _pair(status: StatusJson, console: Console) -> list[Text]:
@@ -123,12 +140,11 @@ def _endpoints(status: StatusJson, hint: str) -> Table:
         Column("address"),
         Column("duration", right=True),
         Column("reconnects", right=True),
-        Column("spool", right=True),
+        Column("pending", note=True),
         Column("reason", note=True),
         more=f"more endpoints{hint}",
     )
     for end in sorted(status["endpoints"], key=_endpoint_order):
-        spool = end["spool"]
         table.add_row(
             end["name"],
             f"{end['side']}, {end['system']}",
@@ -136,10 +152,23 @@ def _endpoints(status: StatusJson, hint: str) -> Table:
             end["address"],
             duration(status["time"] - end["since"]),
             f"{end['reconnects']:,}",
-            f"{spool['messages']:,}, {size(spool['bytes'])}" if spool["messages"] else "",
+            _pending(end),
             end["reason"] or end["gap"],
         )
     return table
+
+
+def _pending(end: StatusJson) -> str:
+    """Return what waits for the endpoint; "" if nothing does."""
+    spool, parts = end["spool"], []
+    if end["backlog"]:
+        parts.append(f"{end['backlog']:,} at the broker")
+    if end["held"]:
+        parts.append(f"{size(end['held'])} in memory")
+    if spool["messages"]:
+        oldest = duration(spool["age"])
+        parts.append(f"{spool['messages']:,} on disk ({size(spool['bytes'])}, oldest {oldest})")
+    return ", ".join(parts)
 
 
 def _endpoint_order(end: StatusJson) -> tuple[bool, bool]:

@@ -72,7 +72,12 @@ def run(args: argparse.Namespace) -> int:
     given = TypedMessage(args, configuration)
     message_at = given.message_at if given else None
     results = [
-        replace(each, pattern=hide(each.pattern), selector=hide(each.selector))
+        replace(
+            each,
+            pattern=hide(each.pattern),
+            selector=hide(each.selector),
+            why_not=hide(each.why_not),
+        )
         for each in explain(args.name, configuration.routes, args.endpoint, message_at)
     ]
     routes = [each for each in configuration.routes if args.endpoint in (None, each.endpoint)]

@@ -77,6 +77,7 @@ function showAnswer(found) {
   const selecting = make("ul");
   for (const route of found.routes) selecting.append(routeLine(route));
   const none = found.routes.length ? [] : [make("p", "No route selects it.", "quiet")];
+  for (const route of found.not_taken) selecting.append(line(route.route, `does not take it from ${route.endpoint}, `, make("code", route.pattern), `: ${route.why_not}`));
   const more = found.more ? [make("p", `${found.more} more routes were not examined or are not shown.`, "quiet")] : [];
   box.replaceChildren(summary, ...hint(found), ...proposal(found), make("h3", "Other systems"), systems, make("h3", "Routes"), selecting, ...none, ...more);
   return undefined;

@@ -156,3 +156,35 @@ def test_messages_that_were_left_out_have_a_column() -> None:
         (title,) = (line for line in lines if line.startswith("route"))
         assert ("thinned" in title, "not selected" in title) == (shows, shows)
         assert any("1,234" in line for line in lines) == shows
+
+
+def test_an_endpoint_says_what_is_pending_in_the_words_of_the_page() -> None:
+    ends = (
+        endpoint(backlog=1_200),
+        endpoint("office", "sink", held=2_048),
+        endpoint("erp", "sink", held=2_048, spooled_messages=1_234, spooled_bytes=10_240),
+    )
+
+    lines = shown(status(endpoints=ends), None)
+
+    (title,) = (line for line in lines if line.startswith("endpoint "))
+    assert "pending" in title.split()
+    pending = {line.split()[0]: line[title.index("pending") :].strip() for line in lines[3:7]}
+    assert pending["plant"] == "1,200 at the broker"
+    assert pending["office"] == "2 KiB in memory"
+    assert pending["erp"] == "2 KiB in memory, 1,234 on disk (10 KiB, oldest 0 s)"
+
+
+def test_a_stuck_flow_is_a_line() -> None:
+    """Routes that are stuck for one reason share the line."""
+    ends = (endpoint(), endpoint("office", "sink", silence=12.0))
+    silent = [route(f"line-{number}") for number in range(5)]
+    for routes, names in (
+        (silent[:2], "line-0, line-1"),
+        (silent, "line-0, line-1, line-2 and 2 more routes"),
+    ):
+        lines = shown(status(endpoints=ends, routes=tuple(routes)), None)
+
+        assert lines[1].strip() == f"stuck, no answer from office for 12 s: {names}"
+
+    assert not any("stuck" in line for line in shown(status(), None))

@@ -52,7 +52,11 @@ there: from plant, plant/{site}/{rest...}
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("other/x", "not taken: the pattern does not match"),
+        (
+            "other/x",
+            "not taken: the pattern does not match: level 1 is 'other', the pattern has 'plant'\n",
+        ),
+        ("Plant/x", "level 1 is 'Plant', the pattern has 'plant' (differs in case)\n"),
         ("plant/test/x", "not taken: excluded by 'plant/test/#'"),
         ("plant/" + "x" * 200, "refused, rule level-too-long"),
         ("plant/+", "mqtt has no such name"),
@@ -94,7 +98,7 @@ def test_explain_prints_json(config: Path, capsys: pytest.CaptureFixture[str]) -
 
     (there, back) = json.loads(capsys.readouterr().out)
     assert there["made"][0]["name"] == "SENSORS.hall.x"
-    assert back["why_not"] == "the pattern does not match"
+    assert back["why_not"].endswith("level 1 is 'plant/hall/x', the pattern has 'SENSORS'")
 
 
 @pytest.fixture
