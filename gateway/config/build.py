@@ -43,8 +43,6 @@ def build_routes(
         for route in _build_source(name, settings, number, context, place)
     ]
     routes = [_with_access(route, context) for route in built]
-    if not (settings.sources and settings.targets):
-        return routes
     if not check_both(settings, place) and settings.direction == "both":
         if not _is_reversible(settings, place["direction"]):
             return routes

@@ -330,7 +330,10 @@ class FileReader:
 
 
 def _with_ends(place: Place, route: yaml.Node) -> yaml.Node:
-    """Return the node of a route; an absent end is reported, and an empty list stands for it."""
+    """Return the node of a route; an absent end is reported, and an empty list stands for it.
+
+    Such a route has no `direction`, about which there is nothing to say before both ends are there.
+    """
     if not isinstance(route, yaml.MappingNode):
         return route
     present = {key.value for key, _ in entries(route)}
@@ -341,7 +344,8 @@ def _with_ends(place: Place, route: yaml.Node) -> yaml.Node:
         marks = route.start_mark, route.end_mark
         name = yaml.ScalarNode("tag:yaml.org,2002:str", key, *marks)
         added.append((name, yaml.SequenceNode("tag:yaml.org,2002:seq", [], *marks)))
-    return yaml.MappingNode(route.tag, [*route.value, *added], route.start_mark, route.end_mark)
+    kept = [each for each in route.value if not added or each[0].value != "direction"]
+    return yaml.MappingNode(route.tag, [*kept, *added], route.start_mark, route.end_mark)
 
 
 def _is_file(path: Path) -> bool:
