@@ -52,7 +52,9 @@ def taken_as(route: Route, name: str, values: FieldValues) -> TagSelection | str
         return TagSelection(Tag(name, subject), route.source.capture(subject.levels), ())
     if found := proven(route.names_of, name, values.get(SOURCE_FIELD)):
         return found
-    needed = f"it needs the property {SOURCE_NAME!r} with the name of which that makes this one"
+    needed = (
+        f"it needs the property {SOURCE_NAME!r} with a name from which that route makes this one"
+    )
     return f"it takes what route {route.names_of.name!r} wrote: {needed}"
 
 

@@ -17,9 +17,8 @@ from gateway.runtime.delivery.loop_limit import LOOP_LIMIT
 log = logging.getLogger(__name__)
 
 UNPROVEN_NAME: Final = "unproven-name"  # of no row
-SAID: Final = frozenset(
-    {LOOP, LOOP_LIMIT, DUPLICATE, UNPROVEN_NAME}
-)  # the mapping itself asks for other cuts
+# The mapping itself asks for other cuts.
+SAID: Final = frozenset({LOOP, LOOP_LIMIT, DUPLICATE, UNPROVEN_NAME})
 LOG_INTERVAL: Final = 60.0  # seconds between two lines about one route and rule
 
 
@@ -57,9 +56,12 @@ class CutLog:
             log.warning(
                 "route %r did not take %d %s whose property 'gateway_name' it did not prove, and"
                 " no other route did since the last such line, for example %r",
-                route, number, "message" if number == 1 else "messages", example,
+                route,
+                number,
+                "message" if number == 1 else "messages",
+                example,
                 extra={"endpoint": self._endpoint},
-            )  # fmt: skip
+            )
             return
         log.log(
             logging.INFO if usual else logging.WARNING,
