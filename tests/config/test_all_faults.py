@@ -24,6 +24,17 @@ routes:
 """
 
 
+def absent(
+    wanted: list[tuple[int, str]], found: list[tuple[int, str]], first: int
+) -> list[tuple[int, str]]:
+    """Return which of `wanted` no finding has: lines behind the line `first`, and their texts."""
+    return [
+        (at, text)
+        for at, text in wanted
+        if not any(line == first + at and text in each for line, each in found)
+    ]
+
+
 def test_all_faults_of_a_target_are_found_in_one_run(tmp_path: Path) -> None:
     found = "\n".join(map(str, findings(tmp_path, ENDPOINTS + ROUTE)))
 
@@ -71,11 +82,7 @@ routes:
         (6, "unknown capture '{y}'"), (6, "is not a positive number of seconds"),
         (6, "unknown capture '{z}'"), (7, "unknown endpoint 'absent'"),
     ]  # fmt: skip
-    assert [
-        (at, text)
-        for at, text in wanted
-        if not any(line == first + at and text in each for line, each in found)
-    ] == []
+    assert absent(wanted, found, first) == []
     assert len(found) == len(wanted) + 1, found
 
 
@@ -205,11 +212,7 @@ routes:
         (6, "is the rest wildcard and not last"), (7, "missing field 'from'"),
         (7, "missing field 'to'"), (7, "sometimes"),
     ]  # fmt: skip
-    assert [
-        (at, text)
-        for at, text in wanted
-        if not any(line == first + at and text in each for line, each in found)
-    ] == []
+    assert absent(wanted, found, first) == []
     assert len(found) == len(wanted), found
 
 
