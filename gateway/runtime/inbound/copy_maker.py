@@ -115,9 +115,7 @@ class HeaderMapper:
             )
             taken = (delivery.source_mark,) if delivery.source_mark else ()
             before = map(str, headers.origin)  # a mark of the source is now one of many
-            properties = None
-            if delivery.own:
-                properties = with_own(headers.properties, delivery.own)
+            properties = with_own(headers.properties, delivery)
             headers = headers.with_origin((*before, *taken, carried), properties)
         return headers, lost
 
