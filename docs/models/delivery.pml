@@ -176,13 +176,13 @@ inline record(t, done_ids, dead_ids) {
     done_ids = done_ids & ~id; dead_ids = dead_ids & ~id; letter[t] = letter[t] & ~id
 }
 inline record_batch(t) { unknown[t] = unknown[t] & ~id; spooled[t] = spooled[t] & ~id; record(t, accepted[t], rejected[t]) }
-/* Ledger.record_spooled; a crash may precede the rows of the batch, so the receipt is recorded again. */
+/* BatchRecorder.record_spooled; a crash may precede the rows of the batch, so the receipt is recorded again. */
 inline record_spooled(t) {
     id = FIRST(ended(t)); deletes[t] = deletes[t] | id; record(t, answered[t], dead[t]);
     unknown[t] = unknown[t] & ~(BREAK == RECEIPT_ONLY_OF_INHERITED -> id & inherited[t] : if_kept(RECEIPT_NOT_REPEATED, id)); done()
 }
 
-/* "Settlement" 3: dead letters, archive rows, then settlement or deletion (Ledger.write, ArchiveWriter, InFlightBatch). */
+/* "Settlement" 3: dead letters, archive rows, then settlement or deletion (BatchRecorder.write, ArchiveWriter, InFlightBatch). */
 proctype Ledger() {
 end: do
     :: d_step { complete -> id = FIRST(complete); move(open, recorded); received_row = received_row | MESSAGES_OF(id);

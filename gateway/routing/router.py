@@ -260,7 +260,7 @@ def _deliveries(
     )
 
 
-def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for one target
+def _deliveries_to(  # the facts of one message for one target
     route: Route,
     target: Target,
     selections: Sequence[TagSelection],

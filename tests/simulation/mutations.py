@@ -46,8 +46,8 @@ from gateway.runtime.delivery.copy_paths import PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
-from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
+from gateway.runtime.delivery.lane_state import LaneState
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
@@ -60,8 +60,8 @@ from gateway.runtime.outbound import spool, spool_codec, spool_db
 from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.gap_recorder import GapRecorder
-from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.start_order import StartOrder
 from gateway.runtime.tap import Tap
 from tests.simulation.copy_plans import copy_plan
@@ -136,7 +136,9 @@ def _end_only(self: LaneState) -> Any:
 
 
 def _settle_first(real: Method) -> Method:
-    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None], **how: bool) -> None:
+    def write(
+        self: BatchRecorder, rows: Any, letters: Any, then: Callable[[], None], **how: bool
+    ) -> None:
         then()
         real(self, rows, letters, lambda: None, **how)
 
@@ -146,7 +148,7 @@ def _settle_first(real: Method) -> Method:
 def _without_receipts(real: Method) -> Method:
     """Record no spooled row of a copy that leaves the spool, as if its receipt had one."""
 
-    def record(self: Ledger, *arguments: Any) -> None:
+    def record(self: BatchRecorder, *arguments: Any) -> None:
         def append(rows: Any, then: Callable[[], None]) -> None:
             assert self.archive is not None
             kept = [each for each in rows if each.common["outcome"] != RowOutcome.SPOOLED.value]
@@ -411,8 +413,10 @@ def _one_further(real: Method) -> Method:
 
 MUTATIONS: Final = (
     Mutation("a batch waits for all its answers", InFlightBatch, "relayed", _await_none),
-    Mutation("rows are durable before the source is settled", Ledger, "write", _settle_first),
-    Mutation("the outcome of a spooled copy has the row of its receipt", Ledger, "record_spooled",
+    Mutation("rows are durable before the source is settled", BatchRecorder, "write",
+             _settle_first),
+    Mutation("the outcome of a spooled copy has the row of its receipt", BatchRecorder,
+             "record_spooled",
              _without_receipts),
     Mutation("batches without an answer are put back", LaneState, "_give_up", _forget_unanswered),
     Mutation("nothing is sent beside a spool that is not empty", SpoolBacklog, "empty",
