@@ -213,6 +213,9 @@ def connect(
     while True:
         try:
             return client.list_topics(timeout=_STEP)
+        except UnicodeDecodeError as error:
+            reason = "a server names a topic that is not UTF-8"
+            raise NotConnectedError(f"{settings.name}: {_shown(settings)}: {reason}") from error
         except KafkaException as error:
             failure: KafkaError = error.args[0]
         fatal = serve(client, 0)
