@@ -9,12 +9,18 @@ messages are lost, and the same number of confirmed messages is reported for res
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing as mp
+import resource
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from threading import Event
+from typing import Any
 
+from benchmarks.columns import table
+from benchmarks.processor import per_message, seconds, written
 from benchmarks.through import broker_process
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
@@ -28,7 +34,16 @@ RECEIVE_TIMEOUT = 5.0  # seconds; later messages count as lost
 
 
 def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -> float:
-    """Send `count` messages and return the seconds until the last one is settled."""
+    """Send `count` messages, and return the seconds until the last one is settled.
+
+    It sends in a thread that has never received: the answers of another would be read late once it
+    sends no more, as it is expected to receive again.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(_publish, url, count, size, rate, mode).result()
+
+
+def _publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -> float:
     headers = NO_HEADERS if mode is DeliveryMode.AT_MOST_ONCE else Headers(mode=mode)
     payload = bytes(size)
     batches = [
@@ -57,13 +72,18 @@ def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) ->
         return time.perf_counter() - start
 
 
-def measure_publish(
-    url: str, count: int, size: int, rate: float, mode: DeliveryMode
-) -> tuple[float, int]:
-    """Return the messages per second decoded by the subscriber, and the number of lost ones."""
+def measure(
+    url: str, broker: int, count: int, size: int, rate: float, mode: DeliveryMode
+) -> dict[str, Any]:
+    """Return the messages per second decoded by the subscriber, and the number of lost ones.
+
+    `us` is the processor time per message: broker (0 for one that is not ours), publisher and
+    subscriber.
+    """
     source = open_source(Yami4Settings(url=url), [Subscription("bench.*")])
     with closing(source):
         source.open()
+        before = _spent(broker)
         sender = mp.get_context("fork").Process(target=publish, args=(url, count, size, rate, mode))
         sender.start()
         received, first, last = 0, 0.0, 0.0
@@ -73,7 +93,19 @@ def measure_publish(
             received += len(batch.messages)
             batch.settle([ACCEPTED] * len(batch.messages))
         sender.join()
-    return received / (last - first or 1), count - received
+        used = per_message(before, _spent(broker), count)
+    return {
+        "messages_per_s": round(received / (last - first or 1)),
+        "lost": count - received,
+        "us": written(used),
+    }
+
+
+def _spent(broker: int) -> list[float]:
+    """Return the processor seconds so far: of the broker, of ended publishers, and of this one."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = children.ru_utime + children.ru_stime
+    return [seconds(broker) if broker else 0.0, ended, time.process_time()]
 
 
 def main() -> None:
@@ -90,19 +122,24 @@ def main() -> None:
     parser.add_argument("--broker", help="URL of another broker")
     args = parser.parse_args()
     count = args.messages // BATCH * BATCH
+    rows: list[dict[str, object]] = []
     with ExitStack() as stack:
-        url = args.broker
+        url, pid = args.broker, 0
         if url is None:
             queue = str(args.max_client_queue)
-            url, _ = stack.enter_context(broker_process("yami4", "--max-client-queue", queue))
+            url, pid = stack.enter_context(broker_process("yami4", "--max-client-queue", queue))
         for mode, name in (
-            (DeliveryMode.AT_MOST_ONCE, "publish"),
-            (DeliveryMode.AT_LEAST_ONCE, "publish_confirm"),
+            (DeliveryMode.AT_MOST_ONCE, "publish to subscriber, decoded"),
+            (DeliveryMode.AT_LEAST_ONCE, "publish_confirm to subscriber, decoded"),
         ):
-            speed, lost = measure_publish(url, count, args.size, args.rate, mode)
-            print(f"{name} to subscriber, decoded: {speed:,.0f} msg/s, lost {lost}")
+            figures = measure(url, pid, count, args.size, args.rate, mode)
+            rows.append({"path": name, **figures})
+            print(json.dumps(rows[-1]), flush=True)
         alone = publish(url, count, args.size, args.rate, DeliveryMode.AT_LEAST_ONCE)
-        print(f"publish_confirm, pipelined, no subscriber: {count / alone:,.0f} msg/s")
+        name = "publish_confirm, pipelined, no subscriber"
+        rows.append({"path": name, "messages_per_s": round(count / alone), "lost": 0, "us": ""})
+        print(json.dumps(rows[-1]), flush=True)
+    print(table(rows))
 
 
 if __name__ == "__main__":
