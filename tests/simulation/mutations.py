@@ -161,31 +161,33 @@ def _without_receipts(real: Method) -> Method:
     return record
 
 
-class _ForgetfulLedger:
+class _ForgetfulRecorder:
     """Repeats a receipt only where an earlier run left the copy in the spool."""
 
-    def __init__(self, real: Ledger, last: int) -> None:
+    def __init__(self, real: BatchRecorder, last: int) -> None:
         self._real, self._last = real, last
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
     def record_spooled(self, batch: OutboundBatch, *arguments: Any) -> None:
-        record = Ledger.record_spooled
+        record = BatchRecorder.record_spooled
         is_new = batch.rows[0].number > self._last
         (_without_receipts(record) if is_new else record)(self._real, batch, *arguments)
 
 
 def _receipts_of_earlier_runs(real: Method) -> Method:
     def backlog(name: str, limits: Any, totals: Any, next_number: Any, spool_of: Spool) -> Any:
-        spool_of.ledger = cast(Ledger, _ForgetfulLedger(spool_of.ledger, totals.last))
+        spool_of.recorder = cast(BatchRecorder, _ForgetfulRecorder(spool_of.recorder, totals.last))
         return real(name, limits, totals, next_number, spool_of)
 
     return backlog
 
 
 def _letters_last(_real: Method) -> Method:
-    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None], **_: bool) -> None:
+    def write(
+        self: BatchRecorder, rows: Any, letters: Any, then: Callable[[], None], **_: bool
+    ) -> None:
         def store() -> None:
             with suppress(SpoolError):
                 self.dead_letters(letters, then)
@@ -482,7 +484,7 @@ MUTATIONS: Final = (
              _without_receipts),
     Mutation("a copy that leaves the spool has that row in the run that stored it", spool,
              "SpoolBacklog", _receipts_of_earlier_runs),
-    Mutation("a dead letter is durable before the rows that say so", Ledger, "write",
+    Mutation("a dead letter is durable before the rows that say so", BatchRecorder, "write",
              _letters_last),
     Mutation("a copy leaves the spool after the row of its outcome is durable", Spool, "answered",
              _delete_first),
