@@ -1,4 +1,4 @@
-"""What a stranger wrote in a topic or in a commit of the group, and which clients do not write."""
+"""Records and commits of strangers that the clients of this project never write."""
 
 from __future__ import annotations
 
