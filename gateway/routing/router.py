@@ -84,8 +84,9 @@ class Delivery:
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
-    # properties that only the gateway writes there; None removes one
+    # properties that only the gateway writes there, and names of such ones that its copies lack
     own: Properties = field(default_factory=lambda: NO_PROPERTIES)
+    removed: frozenset[str] = frozenset()
     fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
@@ -300,7 +301,8 @@ def _deliveries_to(  # the facts of one message for one target
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect, wire),
             wire_name=wire.encode("utf-8", "surrogatepass"),
-            own=own,
+            own={key: value for key, value in own.items() if value is not None} or NO_PROPERTIES,
+            removed=frozenset(key for key, value in own.items() if value is None),
             fields=_recorded(route, target, values),
         )
     for refusal in refused:
@@ -308,7 +310,9 @@ def _deliveries_to(  # the facts of one message for one target
 
 
 def _own(route: Route, target: Target, captures: Mapping[str, Levels], carried: str) -> Properties:
-    """Return the properties that the gateway writes itself; `carried` is the name at the source.
+    """Return the properties that only the gateway writes, or None for those that a copy lacks.
+
+    `carried` is the name at the source.
 
     Raises:
         TranslationError: as `Target.partition_for`.

@@ -75,6 +75,7 @@ class HeaderMapper:
         self._dialect = dialect
         self._counters = counters
         self._cache: LimitedCache[tuple[int, int], _Cached] = LimitedCache(MAX_CACHE_SIZE)
+        self._entries: dict[str, str] = {}  # of the origin path, by route
 
     def map_headers(self, headers: Headers, delivery: Delivery, carries: frozenset[str]) -> Headers:
         """Map headers for a target that carries the fields `carries`; count the lost fields.
@@ -108,12 +109,13 @@ class HeaderMapper:
         if optional_values(headers) != _ABSENT:
             headers, lost = map_reply(headers, delivery.target, self._dialect, carries)
         if delivery.route is not None:  # even if not carried: an echo gets it back
-            carried = self.identity.entry(delivery.route.name)
+            route = delivery.route.name
+            carried = self._entries.get(route) or self._entries.setdefault(
+                route, self.identity.entry(route)
+            )
             taken = (delivery.source_mark,) if delivery.source_mark else ()
             before = map(str, headers.origin)  # a mark of the source is now one of many
-            properties = None
-            if delivery.own:
-                properties = with_own(headers.properties, delivery.own)
+            properties = with_own(headers.properties, delivery)
             headers = headers.with_origin((*before, *taken, carried), properties)
         return headers, lost
 
