@@ -244,12 +244,8 @@ ABSENT: Final[Mapping[str, tuple[str, ...]]] = {  # ways that a system does not 
     "solace-direct": ("loss",),
 }
 REFUSING: Final = {"nats", "nats-core", "rabbitmq", "amqp", "solace"}  # names, and nothing else
-WAITS: Final = "the library waits for ten seconds before it gives an unanswered connection up"
 LOSES: Final = "of what nats-server acknowledged by MQTT before a stop, some never comes"
 FAULTS: Final = {  # that are known, by event and system; none of them shows in each run
-    ("close-before-answers", "solace-direct"): WAITS,
-    ("close-before-room", "solace"): WAITS,
-    ("close-before-room", "solace-direct"): WAITS,
     ("stop-under-load", "mqtt-nats"): LOSES,  # in one run of three
 }
 SLOW: Final = {"jms", "jms-non-persistent", "rabbitmq", "amqp"}  # their brokers start slowly
