@@ -38,6 +38,3 @@ class Page:
 
     def run(self, script: str) -> Any:  # noqa: ANN401  # JSON
         return self.browser.execute_script(script)
-
-    def errors(self) -> list[str]:
-        return [str(line["message"]) for line in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]  # selenium's
