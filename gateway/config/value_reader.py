@@ -129,6 +129,10 @@ class ConfigReader:
         else:
             self.findings.append(location.error(rule, reason, hint))
 
+    def silence(self, at: KeyPath) -> None:
+        """Report nothing more about the value at `at`: a finding says that it is absent."""
+        self._failed.add(at)
+
     def _value(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:  # noqa: PLR0911  # one for each type
         self.locations.setdefault(at, location_of(self.path, node))  # a key's location has priority
         if (legal := self._placeholder(node, kind, at, meta)) is not None:
@@ -227,6 +231,11 @@ class ConfigReader:
         if not isinstance(node, yaml.SequenceNode):  # one value stands for a list of one
             value = self._value(node, kind, (*at, 0), meta)
             return _INVALID if value is _INVALID else (value,)
+        if not node.value and meta.get("filled"):
+            hint = "write an entry" + (
+                ", or remove the key" if meta["default"] is not MISSING else ""
+            )
+            self.report(at, "empty", "the list is empty", hint)
         read = [self._value(c, kind, (*at, i), meta) for i, c in enumerate(node.value)]
         return _INVALID if any(v is _INVALID for v in read) else tuple(read)
 
