@@ -1,4 +1,4 @@
-"""What a stranger wrote in a topic or in a commit of the group, and which clients do not write."""
+"""Bytes of a stranger in a topic, or in a commit of the group, that clients do not write."""
 
 from __future__ import annotations
 
