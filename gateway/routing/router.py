@@ -42,8 +42,8 @@ from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_ta
 from gateway.routing.template_functions import Levels
 from gateway.translate.shorten import ShortNames, resolved
 
-MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries; then it is cleared
-MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages; likewise
+MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries
+MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages
 MAX_WIRE_NAMES_SIZE: Final = 12 << 20  # bytes of canonical names; likewise
 _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside their texts
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
@@ -111,7 +111,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
     A name alone does not tell the copies of a route that uses fields of the message: by its name,
     such a copy is refused with the rule `field`, and `match` has it.
 
-    Mutable: the caches grow up to a number of bytes and are then cleared.
+    Mutable: the caches grow up to a number of bytes.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.batch_recorder import Counters
 from gateway.tracing.context import trace_of
 
-MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source; a full cache is cleared
+MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source
 _OVERHEAD: Final = 500  # bytes of a result beside its texts and properties
 _ABSENT = optional_values(NO_HEADERS)
 _Cached: TypeAlias = tuple[MappedHeaders, Headers, Delivery]

@@ -1,4 +1,4 @@
-"""Records and commits of strangers that the clients of this project never write."""
+"""Bytes of a stranger in a topic, or in a commit of the group, that clients do not write."""
 
 from __future__ import annotations
 
