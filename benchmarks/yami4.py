@@ -13,9 +13,10 @@ import json
 import multiprocessing as mp
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -72,19 +73,17 @@ def _publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -
         return time.perf_counter() - start
 
 
-def measure(
-    url: str, broker: int, count: int, size: int, rate: float, mode: DeliveryMode
-) -> dict[str, Any]:
+def measure(url: str, broker: int, count: int, send: Callable[[], object]) -> dict[str, Any]:
     """Return the messages per second decoded by the subscriber, and the number of lost ones.
 
-    `us` is the processor time per message: broker (0 for one that is not ours), publisher and
-    subscriber.
+    `send` publishes them in a process of its own. `us` is the processor time per message: broker (0
+    for one that is not ours), publisher and subscriber.
     """
     source = open_source(Yami4Settings(url=url), [Subscription("bench.*")])
     with closing(source):
         source.open()
         before = _spent(broker)
-        sender = mp.get_context("fork").Process(target=publish, args=(url, count, size, rate, mode))
+        sender = mp.get_context("fork").Process(target=send)
         sender.start()
         received, first, last = 0, 0.0, 0.0
         while received < count and (batch := source.receive(RECEIVE_TIMEOUT)) is not None:
@@ -132,7 +131,8 @@ def main() -> None:
             (DeliveryMode.AT_MOST_ONCE, "publish to subscriber, decoded"),
             (DeliveryMode.AT_LEAST_ONCE, "publish_confirm to subscriber, decoded"),
         ):
-            figures = measure(url, pid, count, args.size, args.rate, mode)
+            send = partial(publish, url, count, args.size, args.rate, mode)
+            figures = measure(url, pid, count, send)
             rows.append({"path": name, **figures})
             print(json.dumps(rows[-1]), flush=True)
         alone = publish(url, count, args.size, args.rate, DeliveryMode.AT_LEAST_ONCE)
