@@ -217,6 +217,14 @@ def _delete_held_first(real: Method) -> Method:
     return record
 
 
+def _delete_replaced_first(real: Method) -> Method:
+    def cut(self: HeldCopies, spool_of: Spool, stands: bytes, replaced: HeldCopy) -> None:
+        spool_of.delete_held([replaced.number], lambda: None)
+        real(self, spool_of, stands, replaced)
+
+    return cut
+
+
 def _forget_attempts(batch: OutboundBatch) -> Any:
     pending = select_pending(batch.origin.pending_rows(batch), batch.unsettled, 0)
     routes = {str(each.rows.common["route"]) for each in pending}
@@ -624,6 +632,8 @@ MUTATIONS: Final = (
              _instead(lambda _self, _numbers, _spares: True), thin_plan),
     Mutation("a held copy is deleted after the row of its outcome is durable", HeldCopies,
              "_record", _delete_held_first, thin_plan),
+    Mutation("a replaced copy is deleted after the row that says so is durable", HeldCopies,
+             "_cut", _delete_replaced_first, thin_plan),
     Mutation("a held copy is settled after the first of its interval", thinned_batch,
              "_wait_for_first", _instead(lambda *_: None), thin_plan),
     Mutation("no copy passes one that was held", NameIntervals, "take_ready", _without_rows,

@@ -257,7 +257,7 @@ def test_problems_are_said_in_words(walk: Walk) -> None:
     assert page.texts("#figures dt")[4] == "dead letters kept, 1,234 sent again"
     assert page.texts("#figures div")[5].endswith("\nloops dropped\n3") or (
         page.texts("#figures div")[5].split() == ["loops", "dropped", "3"]
-    )  # echoes of a route in both directions are no loops
+    )  # an echo of a route in both directions does not count
 
 
 def test_every_width_and_both_schemes_can_be_read(walk: Walk) -> None:

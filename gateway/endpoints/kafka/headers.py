@@ -23,6 +23,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import CHOSEN_PARTITION, SOURCE_NAME, DeliveryMode, Headers, Value
 from gateway.model.proof_text import proof_of
+from gateway.untyped import Untyped
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 _Values: TypeAlias = "bytes | list[bytes | None] | None"  # of one name
