@@ -19,6 +19,7 @@ import gateway.cli
 from deploy.artefacts import SUMS, write_documents
 from deploy.release import ROOT
 from gateway.cli.shell.files import FILES
+from tests.docs_groups import group
 
 VERSION = gateway.__version__
 OUTSIDE = {
@@ -35,6 +36,30 @@ def run(command: Sequence[object], folder: Path, given: str = "") -> str:
     )  # fmt: skip
     assert done.returncode == 0, (command, done.stdout, done.stderr)
     return done.stdout
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_uv_and_pipx_install_the_wheel_as_the_page_prints_it(tmp_path: Path) -> None:
+    tools, release = tmp_path / "tools", tmp_path / "release"
+    run([sys.executable, "-m", "venv", tools], tmp_path)
+    run([tools / "bin/pip", "install", "--quiet", "hatchling", "pipx", "uv"], tmp_path)
+    build = [tools / "bin/python", "-m", "hatchling", "build", "--target", "wheel"]
+    run([*build, "--directory", release], ROOT)
+    commands = group("installed")
+    assert [each.words[0] for each in commands] == ["uv", "pipx"]
+
+    for command in commands:
+        home = tmp_path / command.words[0]
+        settings = {
+            "PATH": f"{tools / 'bin'}:{os.environ['PATH']}",
+            "UV_TOOL_DIR": home / "tools", "UV_TOOL_BIN_DIR": home / "bin",
+            "PIPX_HOME": home / "home", "PIPX_BIN_DIR": home / "bin", "PIPX_MAN_DIR": home / "man",
+        }  # fmt: skip
+        run(["env", *(f"{name}={value}" for name, value in settings.items()),
+             "sh", "-c", command.text], release)  # fmt: skip
+        shown = run([home / "bin/gateway", "try"], tmp_path, "plant/v1.2//temperature 21.5\n")
+        assert "  -> nats plant.v1%2E2.%-.temperature 21.5\n" in shown
 
 
 @pytest.mark.nightly
