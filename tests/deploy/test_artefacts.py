@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -82,6 +84,11 @@ def test_a_release_is_installed_and_runs_without_the_checkout(tmp_path: Path) ->
     assert listed["metadata"]["component"]["version"] == VERSION
     assert {"pyarrow", "pyyaml"} <= {each["name"] for each in listed["components"]}
 
+    with tarfile.open(folder / f"gateway-{VERSION}.tar.gz") as archive:
+        held = {each.name.partition("/")[2] for each in archive if not each.isdir()}
+    tracked = set(run(["git", "ls-files"], ROOT).splitlines())
+    assert held == {*tracked, "PKG-INFO"}
+
     run([sys.executable, "-m", "venv", "--without-pip", venv], empty)
     for package in (wheel, f"gateway-{VERSION}.tar.gz"):
         pip = [sys.executable, "-m", "pip", "--python", venv / "bin/python", "--quiet"]
@@ -95,6 +102,15 @@ def test_a_release_is_installed_and_runs_without_the_checkout(tmp_path: Path) ->
         for name in FILES:
             assert (files / name).exists(), name
         run([program, "test", "--without-secrets", files / "mappings/pairs/mqtt-ems.yaml"], empty)
+
+
+def test_the_source_archive_has_the_checkout() -> None:
+    tracked = run(["git", "ls-files"], ROOT).splitlines()
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+
+    assert built["targets"]["sdist"] == {
+        "include": sorted({f"/{name.partition('/')[0]}" for name in tracked})
+    }
 
 
 def test_every_link_of_the_documents_leads_to_a_file_of_the_release(tmp_path: Path) -> None:
