@@ -76,6 +76,7 @@ class ConfigReader:
         self.locations: dict[KeyPath, SourceLocation] = {}
         self.paths: dict[KeyPath, WrittenPath] = {}
         self.placeholders: set[KeyPath] = set()  # keys whose value has one
+        self.not_found: set[KeyPath] = set()  # of secrets whose variable or file is absent here
         self._failed: set[KeyPath] = set()  # keys whose value has findings
         self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
         self._readers: dict[Any, Any] = {str: self._text, bool: self._bool}
@@ -303,6 +304,8 @@ class ConfigReader:
 
         resolved = REFERENCE.sub(value, text)
         if missing:
+            if declared:
+                self.not_found.add(at)
             if declared and self._values.may_lack:
                 return None
             reason, hint = f"nothing found for {missing[0][0]}", self._values.hint(missing[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -303,10 +303,11 @@ def _deliveries_to(  # the facts of one message for one target
             wire_name=wire.encode("utf-8", "surrogatepass"),
             own={key: value for key, value in own.items() if value is not None} or NO_PROPERTIES,
             removed=frozenset(key for key, value in own.items() if value is None),
-            fields=_recorded(route, target, values),
+            fields=_recorded(route, {each.name for each in target.name_fields}, values),
         )
     for refusal in refused:
-        yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
+        label, proven = next(labels), _recorded(route, set(), values)
+        yield Delivery(route, target, "", label, refusal.rule, str(refusal), fields=proven)
 
 
 def _own(route: Route, target: Target, captures: Mapping[str, Levels], carried: str) -> Properties:
@@ -339,14 +340,14 @@ def _proven(writer: Route, name: str, values: FieldValues) -> tuple[Sequence[Tag
     return ([], "") if found is None else ([found], str(claimed))
 
 
-def _recorded(route: Route, target: Target, values: FieldValues) -> str:
-    """Return the fields in a name for its row, in which a missing one is null.
+def _recorded(route: Route, used: Collection[str], values: FieldValues) -> str:
+    """Return the fields `used` in a name for its row, in which a missing one is null.
 
-    Empty without any, and where the route redacts one of them.
+    A proven name is one of them. Empty without any, and where the route redacts one of them.
     """
-    if not target.name_fields and route.names_of is None:
+    if not used and route.names_of is None:
         return ""
-    names = sorted({each.name for each in target.name_fields})
+    names = sorted(used)
     names += [SOURCE_FIELD] if route.names_of is not None else []
     properties = [each for each in names if not is_payload_field(each)]
     if any(is_redacted(each, route.archive_redact) for each in properties):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gateway.archive.journal.records import Cell, Rows
@@ -21,7 +21,12 @@ from gateway.routing.route import Route
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.received_batch import Count, Counted
-from gateway.runtime.delivery.rows import archived_content, fingerprint, fingerprints
+from gateway.runtime.delivery.rows import (
+    archived_content,
+    fingerprint,
+    fingerprints,
+    with_proven_name,
+)
 from gateway.runtime.record.counters import Refusal, RouteCounters
 
 log = logging.getLogger(__name__)
@@ -130,6 +135,9 @@ class BatchRecorder:
                     if settlement.outcome is Outcome.SPOOLED:  # held back before; still on disk
                         continue
                     row = pending.completed([position], time=at, attempt=attempt)
+                    fields = str(row.values("fields")[0] or "")
+                    reason = with_proven_name(settlement.reason, fields)
+                    settlement = replace(settlement, reason=reason)
                     rows.append(_dead_row(row, settlement, message, self.find_route(route)))
                     letters.append(_dead_letter(pending, row, settlement, message))
                     self.count_dead_letter(letters[-1])
