@@ -9,9 +9,9 @@ messages are lost, and the same number of confirmed messages is reported for res
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing as mp
 import resource
+import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ from functools import partial
 from threading import Event
 from typing import Any
 
-from benchmarks.columns import table
+from benchmarks.columns import printed_rows
 from benchmarks.processor import per_message, seconds, written
 from benchmarks.through import broker_process
 from gateway.endpoints.base import Subscription
@@ -83,7 +83,7 @@ def measure(url: str, broker: int, count: int, send: Callable[[], object]) -> di
     with closing(source):
         source.open()
         before = _spent(broker)
-        sender = mp.get_context("fork").Process(target=send)
+        sender = mp.get_context("fork").Process(target=_send_only, args=(send,), daemon=True)
         sender.start()
         received, first, last = 0, 0.0, 0.0
         while received < count and (batch := source.receive(RECEIVE_TIMEOUT)) is not None:
@@ -98,6 +98,12 @@ def measure(url: str, broker: int, count: int, send: Callable[[], object]) -> di
         "lost": count - received,
         "us": written(used),
     }
+
+
+def _send_only(send: Callable[[], object]) -> None:
+    """Send in a process that Ctrl-C does not end: the benchmark ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    send()
 
 
 def _spent(broker: int) -> list[float]:
@@ -121,8 +127,7 @@ def main() -> None:
     parser.add_argument("--broker", help="URL of another broker")
     args = parser.parse_args()
     count = args.messages // BATCH * BATCH
-    rows: list[dict[str, object]] = []
-    with ExitStack() as stack:
+    with printed_rows() as add, ExitStack() as stack:
         url, pid = args.broker, 0
         if url is None:
             queue = str(args.max_client_queue)
@@ -133,13 +138,10 @@ def main() -> None:
         ):
             send = partial(publish, url, count, args.size, args.rate, mode)
             figures = measure(url, pid, count, send)
-            rows.append({"path": name, **figures})
-            print(json.dumps(rows[-1]), flush=True)
+            add({"path": name, **figures})
         alone = publish(url, count, args.size, args.rate, DeliveryMode.AT_LEAST_ONCE)
         name = "publish_confirm, pipelined, no subscriber"
-        rows.append({"path": name, "messages_per_s": round(count / alone), "lost": 0, "us": ""})
-        print(json.dumps(rows[-1]), flush=True)
-    print(table(rows))
+        add({"path": name, "messages_per_s": round(count / alone), "lost": 0, "us": ""})
 
 
 if __name__ == "__main__":
