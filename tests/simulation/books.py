@@ -203,6 +203,7 @@ class ArchiveView:
     hops: Mapping[str, Sequence[str]]  # targets by source
     removed: frozenset[str]  # targets that a reload removed
     changed: bool = False  # a bit of its spool: a send may be forgotten
+    repeats: bool = False  # a broker gave a message twice; a kill ends the second without a row
 
     @property
     def owner(self) -> str:
@@ -385,9 +386,9 @@ def _compare_deliveries(
         sources = [name for name, targets in view.hops.items() if target in targets]
         allowed = max(1, sum(books.copies_at(payload, source) for source in sources))
         arrived = len(books.arrivals.get((payload, target), ()))
-        is_alone = books.senders[payload, target] <= {view.owner} and payload not in books.excused
-        marked = tally.rows[payload, target] - count
-        is_double = is_alone and arrived > allowed and not marked
+        is_alone = books.senders[payload, target] <= {view.owner} and not view.repeats
+        needs_mark = is_alone and arrived > allowed and payload not in books.excused
+        is_double = needs_mark and tally.rows[payload, target] == count
         if (count > allowed or is_double) and not view.changed:
             text = f"{view.gateway}: {short(payload)} to {target}: {count} unmarked deliveries"
             books.report("unmarked-double", f"{text}, {arrived} arrivals")

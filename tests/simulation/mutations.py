@@ -69,6 +69,7 @@ from gateway.runtime.tap import Tap
 from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
+from tests.simulation.scenarios import redelivered_before_the_answer
 from tests.simulation.simulate import simulate
 from tests.simulation.stream_plans import kafka_plan, stream_plan
 from tests.simulation.thin_plans import thin_plan
@@ -580,7 +581,7 @@ MUTATIONS: Final = (
     Mutation("a sink waits for the sources at a broker that keeps nothing", StartOrder,
              "sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",
-             _instead(lambda _self, callback: callback())),
+             _instead(lambda _self, callback: callback()), redelivered_before_the_answer),
     Mutation("a stream knows a copy by one id at each attempt", nats_sink, "_message_id",
              _new_id_each_time, stream_plan),
     Mutation("a copy that its target knew has a row that says so", OutboundBatch, "settle",
