@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,7 +20,6 @@ from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
-from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
 from gateway.translate.shorten import ShortNames
 
@@ -34,7 +33,7 @@ class GatewayContext:
     identity: GatewayIdentity
     lanes: Mapping[str, Lane]
     recorder: BatchRecorder
-    message_ids: MessageIds
+    message_ids: Iterator[bytes]  # of this run
     echoes: EchoCache
     heartbeats: Mapping[str, Heartbeat]  # by route; only routes with a heartbeat
     connections: ConnectionLog | None = None  # with an archive only

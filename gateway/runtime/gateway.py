@@ -30,6 +30,7 @@ from gateway.runtime import archive_setup, wiring
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter, picks
+from gateway.runtime.delivery.rows import message_ids
 from gateway.runtime.endpoint_uses import earlier_names, echo_brokers
 from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -46,7 +47,6 @@ from gateway.runtime.record.batch_recorder import ArchiveAppend, BatchRecorder
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
-from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
 from gateway.runtime.reload import ActiveEndpoints, warn_of_restart_sections
 from gateway.runtime.restore import RetainedRestorer
@@ -100,7 +100,7 @@ class Gateway:
         self.suspicions = LoopSuspicions()
         self.recent_names = RecentNames()
         self._clock = RowClock()
-        self._message_ids = MessageIds(self.started)
+        self._message_ids = message_ids(self.started)
         self._span_recorder: SpanRecorder | None = None
         self._announcer = StateAnnouncer(lambda: self.configuration.state, self.lanes, self.pumps)
         self._restorer = RetainedRestorer(self.lanes, self._retained_readers)
@@ -277,7 +277,7 @@ class Gateway:
         )
         for last in archive_setup.last_times(root, name, self.spool_database):
             self._clock.continue_from(last)
-        self._message_ids = MessageIds(run := self._clock())
+        self._message_ids = message_ids(run := self._clock())
         term = self._term(run)
         sources = earlier_names(self.configuration)
         head = LocalHead(root, name, settings.writer, options.seal_key, self._clock, instance, term)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Final, TypeAlias
 
@@ -256,7 +257,7 @@ class Relay:
 
     def _track(self, batch: Batch) -> InFlightBatch:
         recorder = self._context.recorder
-        ids = self._context.message_ids.take(len(batch.messages))
+        ids = [*islice(self._context.message_ids, len(batch.messages))]
         system = self._binding.rules.router.dialect.name
         origin = BatchOrigin(self._state.name, system, recorder.clock())
         received = ReceivedBatch(

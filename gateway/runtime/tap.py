@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
+from itertools import islice
 from time import monotonic
 from typing import Final
 
@@ -106,6 +107,6 @@ class Tap:
         at = recorder.clock()
         self._gaps.last_message = at
         origin = BatchOrigin(tap.endpoint, tap.system, at)
-        received = ReceivedBatch(batch.messages, origin, ids.take(count))
+        received = ReceivedBatch(batch.messages, origin, [*islice(ids, count)])
         rows = received.observed_rows(tap.route, tap.target)
         recorder.write([rows], [], lambda: batch.settle([ACCEPTED] * count))

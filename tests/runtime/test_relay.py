@@ -10,12 +10,11 @@ from gateway.endpoints.base import Batch
 from gateway.model.message import Message
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.context import GatewayContext
-from gateway.runtime.delivery.rows import BatchOrigin
+from gateway.runtime.delivery.rows import BatchOrigin, message_ids
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.counters import EndpointState
-from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.relay import Relay
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
@@ -37,7 +36,7 @@ def test_the_oldest_batch_may_be_settled_while_it_is_read(tmp_path: Path) -> Non
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     recorder = BatchRecorder({})
-    context = GatewayContext(GatewayIdentity("test"), {}, recorder, MessageIds(1), EchoCache(), {})
+    context = GatewayContext(GatewayIdentity("test"), {}, recorder, message_ids(1), EchoCache(), {})
     binding = make_source_binding(load(file), "here")
     state, stop = EndpointState("here", "source"), threading.Event()
     relay = Relay(binding, state, context, stop)
