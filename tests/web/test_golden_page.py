@@ -264,14 +264,16 @@ def test_problems_are_said_in_words(walk: Walk) -> None:
 
 
 def test_every_width_and_both_schemes_can_be_read(walk: Walk) -> None:
-    browser, found = walk.page.browser, []
+    browser, found, backs = walk.page.browser, [], []
     walk.page.run(OPEN_BROKER, LONG)  # its reason is long
     for size in WIDTHS:
         sized(browser, size)
         for scheme in ("light", "dark"):
             media(browser, prefers_color_scheme=scheme)
             found += [f"{size} {scheme}: {each}" for each in faults_of_sight(browser)]
+            backs.append(walk.page.run("return getComputedStyle(document.body).backgroundColor"))
     assert found == []
+    assert backs == ["rgb(246, 247, 249)", "rgb(18, 21, 27)"] * 3
 
 
 def test_every_broker_and_flow_has_its_place(walk: Walk) -> None:
