@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from gateway.archive.findings import error, warning
 from gateway.model.copy_class import HOP_CLASSES, TALLIES
 from gateway.model.cut_class import CUT_CLASSES
-from gateway.night.reconcile.report.gaps import ReportedGap
 from gateway.night.reconcile.report.report import Report
+from gateway.night.reconcile.report.reported_gaps import ReportedGap
 from gateway.night.reconcile.report.rows import Row
 from gateway.night.reconcile.report.summary import to_json
 from gateway.night.reconcile.report.timelines import Turn
