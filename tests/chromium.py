@@ -108,7 +108,8 @@ while (walker.nextNode()) {
   const ratio = contrast(element.closest("svg") ? style.fill : style.color, behind(element));
   if (ratio < 4.5) faint.add(`${ratio.toFixed(1)} ${text.slice(0, 40)}`);
 }
-const wide = document.documentElement.scrollWidth - innerWidth;
+const { scrollWidth, clientWidth } = document.documentElement; // a phone widens innerWidth
+const wide = scrollWidth - clientWidth;
 return [...faint, ...(wide > 0 ? [`${wide} pixels wider than the screen`] : [])];
 """
 

@@ -55,10 +55,11 @@ const apart = (a, b) => a.right <= b.left || b.right <= a.left
 const outside = [...document.querySelectorAll('#map .node')].filter((node) =>
   [...node.querySelectorAll('text')].some((e) =>
     box(e).right > box(node.querySelector('rect')).right));
+const { scrollWidth, clientWidth } = document.documentElement;
 return [
   boxes.every((a, i) => boxes.every((b, j) => i === j || apart(a, b))),
   outside.length,
-  Math.max(0, document.documentElement.scrollWidth - innerWidth),
+  scrollWidth - clientWidth,
 ];
 """
 # Changes each value of the status in turn. Returns those whose change shows nowhere; `*` is any
@@ -128,7 +129,7 @@ OPEN_BROKER: Final = """
 const { broker } = previous.status.endpoints.find((each) => each.name === arguments[0]);
 openDetails({ key: `node ${broker}` });
 """
-OVERFLOW: Final = "return Math.max(0, document.documentElement.scrollWidth - innerWidth);"
+OVERFLOW: Final = "const e = document.documentElement; return e.scrollWidth - e.clientWidth"
 # Tab should reach these, in the order of the document: of radio buttons the chosen one.
 NUMBER_CONTROLS: Final = """
 window.controls = [...document.querySelectorAll("a, button, input, select, [tabindex]")]
@@ -264,14 +265,16 @@ def test_problems_are_said_in_words(walk: Walk) -> None:
 
 
 def test_every_width_and_both_schemes_can_be_read(walk: Walk) -> None:
-    browser, found = walk.page.browser, []
+    browser, found, backs = walk.page.browser, [], []
     walk.page.run(OPEN_BROKER, LONG)  # its reason is long
     for size in WIDTHS:
         sized(browser, size)
         for scheme in ("light", "dark"):
             media(browser, prefers_color_scheme=scheme)
             found += [f"{size} {scheme}: {each}" for each in faults_of_sight(browser)]
+            backs.append(walk.page.run("return getComputedStyle(document.body).backgroundColor"))
     assert found == []
+    assert backs == ["rgb(246, 247, 249)", "rgb(18, 21, 27)"] * 3
 
 
 def test_every_broker_and_flow_has_its_place(walk: Walk) -> None:

@@ -79,13 +79,15 @@ def run(browser: webdriver.Chrome, script: str) -> Any:  # noqa: ANN401  # JSON
 
 
 def test_every_width_and_both_schemes_can_be_read(report: webdriver.Chrome) -> None:
-    found = []
+    found, backs = [], []
     for size in WIDTHS:
         sized(report, size)
         for scheme in ("light", "dark"):
             media(report, prefers_color_scheme=scheme)
             found += [f"{size} {scheme}: {each}" for each in faults_of_sight(report)]
+            backs.append(run(report, "return getComputedStyle(document.body).backgroundColor"))
     assert found == []
+    assert backs == ["rgb(246, 247, 249)", "rgb(18, 21, 27)"] * 3
 
 
 def test_the_verdict_is_visible_without_scrolling(report: webdriver.Chrome) -> None:
@@ -213,15 +215,18 @@ def test_a_short_name_of_a_route_is_not_broken(report: webdriver.Chrome) -> None
 def test_the_ends_of_a_hop_break_between_gateway_and_route(report: webdriver.Chrome) -> None:
     """At 1,280 pixels the counts leave no room for both."""
     count = "return arguments[0].getClientRects().length"
-    codes = report.find_elements(
-        By.CSS_SELECTOR, "#hops tr:first-child td[data-label=receiver] code"
-    )
-    codes = codes[:2]
+    row = "#hops tr:first-child td[data-label=receiver]"
+    codes = report.find_elements(By.CSS_SELECTOR, f"{row} code")[:2]
     assert [report.execute_script(count, each) for each in codes] == [1, 1]
+    assert codes[0].location["y"] < codes[1].location["y"]
     table = report.find_element(By.CSS_SELECTOR, "#hops .scroll")
     wide = "return arguments[0].scrollWidth - arguments[0].clientWidth"
     assert report.execute_script(wide, table) == 0
     assert [each.text for each in codes] == ["office/", "shipping-out"]
+
+    sized(report, PHONE)  # side by side, without a gap
+    first, second = (each.rect for each in codes)
+    assert first["x"] + first["width"] == pytest.approx(second["x"], abs=1)
 
 
 def test_the_report_is_complete_without_its_script(
