@@ -16,7 +16,7 @@ MOST: Final = 100  # such answers in a second; a server that waits gives two
 class EmptyAnswers:
     """Whether empty answers `hurry`, as the statistics of one client say. Mutable: of one thread.
 
-    It is decided anew with each statistics in whose time the client asked for messages.
+    It is decided again with each statistics in whose time the client asked for messages.
     """
 
     def __init__(self) -> None:
