@@ -233,7 +233,7 @@ class Load:
         found.seen = {at: count for at, count in found.seen.items() if at >= first}
         return found
 
-    def _send(  # noqa: PLR0913, PLR0917  # one run
+    def _send(  # one run
         self,
         found: Arrivals,
         first: int,

@@ -61,7 +61,7 @@ class MqttConnection:
     Mutable: owned by the current leader (`Leadership`); any thread may write, wake and close.
     """
 
-    def __init__(  # noqa: PLR0913  # the parameters of the log-in, and its owner's two sides
+    def __init__(  # the parameters of the log-in, and its owner's two sides
         self,
         settings: MqttSettings,
         client_id: str,
