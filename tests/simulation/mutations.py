@@ -47,8 +47,8 @@ from gateway.runtime.delivery.copy_paths import PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
-from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
+from gateway.runtime.delivery.lane_state import LaneState
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
@@ -62,8 +62,8 @@ from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_codec import pack_batch, select_pending
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.gap_recorder import GapRecorder
-from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.start_order import StartOrder
 from gateway.runtime.tap import Tap
 from tests.simulation.copy_plans import copy_plan
@@ -139,7 +139,9 @@ def _end_only(self: LaneState) -> Any:
 
 
 def _settle_first(real: Method) -> Method:
-    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None], **how: bool) -> None:
+    def write(
+        self: BatchRecorder, rows: Any, letters: Any, then: Callable[[], None], **how: bool
+    ) -> None:
         then()
         real(self, rows, letters, lambda: None, **how)
 
@@ -149,7 +151,7 @@ def _settle_first(real: Method) -> Method:
 def _without_receipts(real: Method) -> Method:
     """Record no spooled row of a copy that leaves the spool, as if its receipt had one."""
 
-    def record(self: Ledger, *arguments: Any) -> None:
+    def record(self: BatchRecorder, *arguments: Any) -> None:
         def append(rows: Any, then: Callable[[], None]) -> None:
             assert self.archive is not None
             kept = [each for each in rows if each.common["outcome"] != RowOutcome.SPOOLED.value]
@@ -160,31 +162,33 @@ def _without_receipts(real: Method) -> Method:
     return record
 
 
-class _ForgetfulLedger:
+class _ForgetfulRecorder:
     """Repeats a receipt only where an earlier run left the copy in the spool."""
 
-    def __init__(self, real: Ledger, last: int) -> None:
+    def __init__(self, real: BatchRecorder, last: int) -> None:
         self._real, self._last = real, last
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
     def record_spooled(self, batch: OutboundBatch, *arguments: Any) -> None:
-        record = Ledger.record_spooled
+        record = BatchRecorder.record_spooled
         is_new = batch.rows[0].number > self._last
         (_without_receipts(record) if is_new else record)(self._real, batch, *arguments)
 
 
 def _receipts_of_earlier_runs(real: Method) -> Method:
     def backlog(name: str, limits: Any, totals: Any, next_number: Any, spool_of: Spool) -> Any:
-        spool_of.ledger = cast(Ledger, _ForgetfulLedger(spool_of.ledger, totals.last))
+        spool_of.recorder = cast(BatchRecorder, _ForgetfulRecorder(spool_of.recorder, totals.last))
         return real(name, limits, totals, next_number, spool_of)
 
     return backlog
 
 
 def _letters_last(_real: Method) -> Method:
-    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None], **_: bool) -> None:
+    def write(
+        self: BatchRecorder, rows: Any, letters: Any, then: Callable[[], None], **_: bool
+    ) -> None:
         def store() -> None:
             with suppress(SpoolError):
                 self.dead_letters(letters, then)
@@ -482,12 +486,14 @@ def _one_further(real: Method) -> Method:
 
 MUTATIONS: Final = (
     Mutation("a batch waits for all its answers", InFlightBatch, "relayed", _await_none),
-    Mutation("rows are durable before the source is settled", Ledger, "write", _settle_first),
-    Mutation("the outcome of a spooled copy has the row of its receipt", Ledger, "record_spooled",
+    Mutation("rows are durable before the source is settled", BatchRecorder, "write",
+             _settle_first),
+    Mutation("the outcome of a spooled copy has the row of its receipt", BatchRecorder,
+             "record_spooled",
              _without_receipts),
     Mutation("a copy that leaves the spool has that row in the run that stored it", spool,
              "SpoolBacklog", _receipts_of_earlier_runs),
-    Mutation("a dead letter is durable before the rows that say so", Ledger, "write",
+    Mutation("a dead letter is durable before the rows that say so", BatchRecorder, "write",
              _letters_last),
     Mutation("a copy leaves the spool after the row of its outcome is durable", Spool, "answered",
              _delete_first),
