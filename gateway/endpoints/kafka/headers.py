@@ -3,16 +3,17 @@
 A header of Kafka is a text with bytes or null, and one text may come again. A property that is a
 text is a header with its UTF-8 bytes, null is null, and bytes that are not UTF-8 are themselves. A
 list of such values is a header that comes again. Every other property stands with its type in the
-header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do the fields for
-which Kafka has no place. Time, content type, message id and the proof of a copy have headers of
-their own: what differs from message to message stands apart, so that the rest is written and read
-once for many messages.
+header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do properties with
+a NUL in their name, and the fields for which Kafka has no place. Time, content type, message id and
+the proof of a copy have headers of their own: what differs from message to message stands apart, so
+that the rest is written and read once for many messages.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gateway.endpoints.json_fields import read_json, write_json
@@ -22,6 +23,7 @@ from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size
 from gateway.model.message import CHOSEN_PARTITION, SOURCE_NAME, DeliveryMode, Headers, Value
 from gateway.model.proof_text import proof_of
+from gateway.untyped import Untyped
 
 KafkaHeaders: TypeAlias = list[tuple[str, bytes | None]]
 _Values: TypeAlias = "bytes | list[bytes | None] | None"  # of one name
@@ -32,7 +34,9 @@ TIME: Final = "gateway_time"
 MESSAGE_ID: Final = "gateway_message_id"  # of the system in which the message began
 CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
 TOMBSTONE: Final = "kafka_tombstone"  # property of a message with a null payload
+MALFORMED: Final = "kafka_malformed"  # property with the reason of unreadable headers
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
+_NUL: Final = "\0"  # the library ends the name of a header there
 _TIME: Final = re.compile(rb"-?[0-9]{1,18}")
 _OWN: Final = frozenset({FIELDS, PROOF, TIME, MESSAGE_ID, CONTENT_TYPE})
 _OF_GATEWAY: Final = frozenset({SOURCE_NAME, CHOSEN_PARTITION})  # the second one is not written
@@ -47,6 +51,10 @@ _TEXTS: Final = (
 _LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
 _OWN_SIZES: Final = {each: len(each) + _LENGTHS for each in (MESSAGE_ID, TIME, PROOF)}
 _PER_MS: Final = 1_000  # microseconds
+# In place of `record.headers()`, after which Python looks for no exception that is set beside a
+# result: it would raise anywhere later.
+_HEADERS: Final = methodcaller("headers")
+_LATEST: Final = 253_402_300_799_999  # milliseconds: the last one of the year 9999
 
 
 class ReadHeaders(NamedTuple):
@@ -121,7 +129,7 @@ def _write_shared(headers: Headers) -> KafkaHeaders:
     for name, value in headers.properties.items():
         if name == CHOSEN_PARTITION or (name == TOMBSTONE and value is True):
             continue
-        if name in _OWN or (plain := _plain(value)) is None:
+        if name in _OWN or _NUL in name or (plain := _plain(value)) is None:
             rest[_checked(name)] = value
         else:
             found += [(_checked(name), each) for each in plain]
@@ -135,6 +143,18 @@ def _write_shared(headers: Headers) -> KafkaHeaders:
 def timestamp(headers: Headers) -> int:
     """Return the time of a message in milliseconds; 0, which is now, without one."""
     return 0 if headers.time is None else max(0, headers.time // _PER_MS)
+
+
+def headers_of(record: Untyped) -> KafkaHeaders | None:
+    """Return the headers of a received record; only MALFORMED where a name is not UTF-8.
+
+    Ask once: the library returns such a list with an empty place in it, and with an exception set.
+    """
+    try:
+        found: KafkaHeaders | None = _HEADERS(record)
+    except (UnicodeDecodeError, SystemError):
+        return [(MALFORMED, b"the name of a header is not UTF-8")]
+    return found
 
 
 class RecordHeaderReader:
@@ -157,9 +177,11 @@ class RecordHeaderReader:
         """Return the headers of a received message, unless they say otherwise with this id.
 
         `sent` is the time in milliseconds at which its producer sent it; None where only the server
-        has noted one. A malformed `gateway_fields` is a property.
+        has noted one. One before 1970 or after the year 9999 is none. A malformed `gateway_fields`
+        is a property.
         """
-        mode, time = DeliveryMode.AT_LEAST_ONCE, None if sent is None else sent * _PER_MS
+        mode = DeliveryMode.AT_LEAST_ONCE
+        time = None if sent is None or not 0 <= sent <= _LATEST else sent * _PER_MS
         if not found:
             plain = Headers(mode, redelivered=redelivered, time=time, source_id=source_id)
             return ReadHeaders(plain, "", "")

@@ -14,8 +14,9 @@ import msgpack
 from xxhash import xxh3_128_digest
 
 from gateway.archive.journal.records import Cell
+from gateway.errors import quoted
 from gateway.model.message import DroppedPayload, Headers, Message, Payload, Value, identity_of
-from gateway.routing.message_fields import is_redacted
+from gateway.routing.message_fields import SOURCE_FIELD, is_redacted
 from gateway.routing.route import Route
 from gateway.tracing.context import trace_of
 
@@ -170,6 +171,15 @@ def archived_content(messages: Sequence[Message], route: Route | None) -> Column
         ]
         payloads = [payload[:maximum] for payload in payloads]
     return {"payload": list(payloads), "headers": list(headers)}
+
+
+def with_proven_name(reason: str, fields: str) -> str:
+    """Return the reason of a dead letter with the proven name among the `fields` in its name.
+
+    People know the message by that name: topic and key, its name here, do not tell it.
+    """
+    name = json.loads(fields).get(SOURCE_FIELD) if SOURCE_FIELD in fields else None
+    return f"{reason}; its proven name is {quoted(name)}" if name else reason
 
 
 def _redacted(headers: Mapping[str, str], names: Sequence[str]) -> Mapping[str, str]:

@@ -43,10 +43,10 @@ from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.in_flight import InFlightBatch
-from gateway.runtime.record.ledger import Counters
+from gateway.runtime.record.batch_recorder import Counters
 from gateway.tracing.context import trace_of
 
-MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source; a full cache is cleared
+MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source
 _OVERHEAD: Final = 500  # bytes of a result beside its texts and properties
 _ABSENT = optional_values(NO_HEADERS)
 _Cached: TypeAlias = tuple[MappedHeaders, Headers, Delivery]
@@ -204,7 +204,7 @@ def _refuse_dropped(system: str, address: str, payload: DroppedPayload) -> None:
     raise TranslationError(system, address, MESSAGE_BYTES, reason)
 
 
-def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow from
+def with_ids(  # a copy, and all that its ids follow from
     mapped: Headers,
     received: Message,
     endpoint: str,

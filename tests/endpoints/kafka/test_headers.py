@@ -201,3 +201,10 @@ def test_a_message_id_without_utf_8_comes_back() -> None:
     odd = Headers(MODE, source_id="\ud800")
 
     assert READER.read(WRITER.write(odd)[0], None).headers == odd
+
+
+def test_a_name_that_the_library_would_cut_is_no_header() -> None:
+    """It ends a name at a NUL."""
+    found, _ = WRITER.write(Headers(MODE, properties={"a\0b": "x", "a": "y"}))
+
+    assert [name for name, _ in found] == ["a", headers.FIELDS]
