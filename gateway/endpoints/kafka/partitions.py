@@ -63,6 +63,16 @@ def _claim_in(commit: TopicPartition) -> str:
         return ""
 
 
+def ask_ends(consumer: Untyped, partitions: Iterable[tuple[str, int]], timeout: float) -> list[int]:
+    """Return the end of each partition; none where the servers do not tell in time."""
+    asked = [TopicPartition(*each, NEWEST) for each in partitions]
+    try:
+        answers = consumer.offsets_for_times(asked, timeout=timeout)
+    except KafkaException:
+        return []
+    return [] if any(each.error for each in answers) else [each.offset for each in answers]
+
+
 def ask_partitions(admin: Untyped, timeout: float) -> set[tuple[str, int]]:
     """Return each partition of the cluster. Raises as `ask_states` does.
 

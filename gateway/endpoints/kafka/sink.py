@@ -106,13 +106,8 @@ class KafkaSink:
         topic = topics_of(each)
         made = "absent ones are made at their first message"
         if topic.startswith("^"):
-            names = (name for name in topics.partitions() if not re.match(INTERNAL, name))
-            count = sum(re.match(topic, name) is not None for name in names)
-            todo = (
-                made
-                if self._settings.create_topics
-                else f"{_ABSENT}; make them, or write create_topics: true"
-            )
+            count = len(_selected(topic, topics))
+            todo = made if self._settings.create_topics else f"{_ABSENT}; {_REMEDY}"
             is_missing = not count and not self._settings.create_topics
             return NamesAnswer(f"{counted(count, 'topic')} for {each!r}; {todo}", is_missing)
         found = topics.look([topic], make=False)[topic]
@@ -121,6 +116,20 @@ class KafkaSink:
         if found.rule == DESTINATION and self._settings.create_topics:
             return NamesAnswer(f"the topic {topic!r} is absent; {made}")
         return NamesAnswer(found.reason, missing=True)
+
+    def ask_about_partitions(self, chosen: Sequence[tuple[str, int]]) -> Iterator[NamesAnswer]:
+        """Say which topics lack a partition that a route names; an absent one may be made."""
+        producer, made = self._producer, self._settings.partitions
+        if producer is None:
+            return
+        for pattern, number in chosen:
+            found = _selected(topics_of(pattern), producer.topics)
+            if not found and made and self._settings.create_topics:
+                found = {pattern.partition(":")[0]: made}
+            for name, partitions in found.items():
+                if number >= partitions:
+                    lacks = _lack(name, partitions, number)
+                    yield NamesAnswer(f"{lacks}: such messages become dead letters", missing=True)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         producer, window = self._producer, self._window
@@ -203,9 +212,7 @@ class KafkaSink:
         partition = partition_of(properties.get(CHOSEN_PARTITION), facts.partitions)
         if partition >= facts.partitions:
             book.doubt(topic)
-            reason = (
-                f"topic {topic!r} has the partitions 0..{facts.partitions - 1}, not {partition}"
-            )
+            reason = _lack(topic, facts.partitions, partition)
             raise TranslationError("kafka", address, PARTITION, reason)
         value = None if is_null else payload
         return SentRecord(topic, key, value, found, timestamp(headers), size, partition)
@@ -259,6 +266,17 @@ class KafkaSink:
         """End the producer when the oldest message has had no answer for too long."""
         if window.is_overdue(self._settings.answer_timeout):
             producer.end(f"no answer for {self._settings.answer_timeout:g} s")
+
+
+def _selected(wanted: str, topics: TopicBook) -> dict[str, int]:
+    """Return the topics that a name or a regular expression selects, and their partitions."""
+    is_wanted = re.compile(wanted if wanted.startswith("^") else f"^{re.escape(wanted)}$").match
+    every = topics.partitions().items()
+    return {name: most for name, most in every if is_wanted(name) and not re.match(INTERNAL, name)}
+
+
+def _lack(topic: str, partitions: int, number: int) -> str:
+    return f"topic {topic!r} has the partitions 0..{partitions - 1}, not {number}"
 
 
 def _legal(address: str) -> _Place | None:

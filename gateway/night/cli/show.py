@@ -47,6 +47,9 @@ _WAITS: Final = (
     " too: gateway reconcile"
 )
 MAX_NAMED: Final = 50  # rows of a name
+_OLDER: Final = (
+    f"only the newest {MAX_NAMED} rows with this name; --date D lists those of another date"
+)
 _MAX_VALUE: Final = 2_000  # characters
 _ENDS: Final = (
     "The path ends at targets without `add_message_id`. At a gateway behind them the message has"
@@ -79,12 +82,15 @@ def run(args: argparse.Namespace) -> int:
         check_written(args.archive, storage)
         if args.id is None:
             found = named_rows(storage, args.name, day)
-            rows = nlargest(MAX_NAMED, found, key=itemgetter("time"))
+            rows = nlargest(MAX_NAMED + 1, found, key=itemgetter("time"))
         else:
             rows = list(message_rows(storage, args.id, day))
         location = named_location(args.archive)
         ends = [] if args.id is None or args.json else _ends(location, storage, rows)
         unread = list(_unread(location, storage, day))
+    if args.id is None and len(rows) > MAX_NAMED:
+        rows.pop()  # the oldest
+        print_line(_OLDER, sys.stderr if args.json else None)
     for row in sorted(rows, key=itemgetter("time")):
         values = {
             name: _shown(name, value) for name, value in row.items() if value not in (None, "", [])

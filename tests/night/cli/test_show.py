@@ -17,6 +17,7 @@ from gateway.archive.signed_json import Previous
 from gateway.archive.storage import open_storage
 from gateway.cli import main
 from gateway.config.load import load
+from gateway.night.cli.show import MAX_NAMED
 from gateway.routing.name_rules import to_rules
 from tests.archive.bucket import Bucket
 from tests.archive.samples import NOON, QUICK, START, archive, identity, put, received
@@ -169,3 +170,18 @@ def test_an_answer_from_a_bucket_says_until_when_the_heads_know(
     first, last = capsys.readouterr().out.splitlines()
     assert first == f"x: is in no row of {bucket.url}"
     assert last.startswith("not in this answer: rows of edge since 2026-03-14 12:00:00 UTC, whose")
+
+
+def test_a_list_of_a_name_says_that_older_rows_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [received([number], name="a/b", time=NOON + number) for number in range(MAX_NAMED + 1)]
+    archive(tmp_path, *rows)
+
+    assert main(["archive", "show", str(tmp_path), "--name", "a/b"]) == 0
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "only the newest 50 rows with this name; --date D lists those of another date"
+    assert len(lines) == MAX_NAMED
+    assert lines[0].startswith("2026-03-14 12:00:00.000001 UTC")
+    assert main(["archive", "show", str(tmp_path), "--name", "a/b", "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == MAX_NAMED
