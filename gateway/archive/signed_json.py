@@ -32,6 +32,25 @@ class Hash(Protocol):
         """Return the hash of the bytes so far."""
 
 
+class SealKey(bytes):
+    """The key that signs; the `previous` one proves what it signed before a change of the key."""
+
+    previous: bytes | None = None
+
+    @classmethod
+    def of(cls, key: bytes, previous: bytes | None) -> Self:
+        """Return a key and that before it; an empty one is none."""
+        made = cls(key)
+        made.previous = previous or None
+        return made
+
+
+def proving_keys(key: bytes | None) -> tuple[bytes | None, ...]:
+    """Return the keys that prove a statement: the one that signs, and that before it."""
+    previous = key.previous if isinstance(key, SealKey) else None
+    return (key,) if previous is None else (key, previous)
+
+
 def new_hash(key: bytes | None, data: bytes) -> Hash:
     """Return the running SHA-256 of `data`; with a key, the HMAC-SHA256."""
     return hashlib.sha256(data) if key is None else hmac.new(key, data, hashlib.sha256)
@@ -82,8 +101,9 @@ class SignedStatement:
         """Return whether the `mac` is right; a keyed value needs its `key`."""
         if self.keyed and key is None:
             return False
-        mac = self.made_mac(key if self.keyed else None)
-        return hmac.compare_digest(self.mac.encode(errors="replace"), mac.encode())
+        own = self.mac.encode(errors="replace")
+        keys = proving_keys(key) if self.keyed else (None,)
+        return any(hmac.compare_digest(own, self.made_mac(each).encode()) for each in keys)
 
     def made_mac(self, key: bytes | None) -> str:
         """Return the SHA-256 of the rest; with a key, the HMAC-SHA256."""
