@@ -42,8 +42,8 @@ from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_ta
 from gateway.routing.template_functions import Levels
 from gateway.translate.shorten import ShortNames, resolved
 
-MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries; then it is cleared
-MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages; likewise
+MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries
+MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages
 MAX_WIRE_NAMES_SIZE: Final = 12 << 20  # bytes of canonical names; likewise
 _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside their texts
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
@@ -84,8 +84,9 @@ class Delivery:
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
-    # properties that only the gateway writes there; None removes one
+    # properties that only the gateway writes there, and names of such ones that its copies lack
     own: Properties = field(default_factory=lambda: NO_PROPERTIES)
+    removed: frozenset[str] = frozenset()
     fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
@@ -110,7 +111,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
     A name alone does not tell the copies of a route that uses fields of the message: by its name,
     such a copy is refused with the rule `field`, and `match` has it.
 
-    Mutable: the caches grow up to a number of bytes and are then cleared.
+    Mutable: the caches grow up to a number of bytes.
     """
 
     def __init__(
@@ -260,7 +261,7 @@ def _deliveries(
     )
 
 
-def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for one target
+def _deliveries_to(  # the facts of one message for one target
     route: Route,
     target: Target,
     selections: Sequence[TagSelection],
@@ -300,7 +301,8 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect, wire),
             wire_name=wire.encode("utf-8", "surrogatepass"),
-            own=own,
+            own={key: value for key, value in own.items() if value is not None} or NO_PROPERTIES,
+            removed=frozenset(key for key, value in own.items() if value is None),
             fields=_recorded(route, {each.name for each in target.name_fields}, values),
         )
     for refusal in refused:
@@ -309,7 +311,9 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
 
 
 def _own(route: Route, target: Target, captures: Mapping[str, Levels], carried: str) -> Properties:
-    """Return the properties that the gateway writes itself; `carried` is the name at the source.
+    """Return the properties that only the gateway writes, or None for those that a copy lacks.
+
+    `carried` is the name at the source.
 
     Raises:
         TranslationError: as `Target.partition_for`.

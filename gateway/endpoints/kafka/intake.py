@@ -46,7 +46,7 @@ from gateway.endpoints.kafka.client import (
     refusal,
 )
 from gateway.endpoints.kafka.commits import Commits
-from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader
+from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader, headers_of
 from gateway.endpoints.kafka.names import INTERNAL, name_of
 from gateway.endpoints.kafka.partitions import (
     ask_ids,
@@ -261,10 +261,10 @@ class KafkaIntake:
         kind, milliseconds = record.timestamp()
         identity = place.identity(offset, milliseconds)
         headers, proof, claimed = self._headers.read(
-            record.headers(),
+            headers_of(record),
             milliseconds if kind == _CREATED else None,
+            identity,
             redelivered=offset <= place.position.seen,
-            source_id=identity,
         )
         name = claimed if claimed and self._has_header_names else name_of(place.topic, record.key())
         if (payload := record.value()) is None:

@@ -47,12 +47,20 @@ def ask_states(
             high if start < 0 else start,
             ids[each.topic],
             max(known.offset, -1),
-            known.metadata or "",
+            _claim_in(known),
         )
         for each, known, low, high, start in zip(
             partitions, committed, begins, ends, starts, strict=True
         )
     ]
+
+
+def _claim_in(commit: TopicPartition) -> str:
+    """Return the claim in the metadata of a commit; empty where these are not UTF-8."""
+    try:
+        return commit.metadata or ""
+    except UnicodeDecodeError:
+        return ""
 
 
 def ask_partitions(admin: Untyped, timeout: float) -> set[tuple[str, int]]:

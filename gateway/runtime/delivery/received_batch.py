@@ -266,7 +266,7 @@ class ReceivedBatch:
             counts.append(letter)
         return counts
 
-    def _add_dead_letter(  # noqa: PLR0913, PLR0917  # the facts of one dead letter
+    def _add_dead_letter(  # the facts of one dead letter
         self,
         delivery: Delivery,
         position: int,

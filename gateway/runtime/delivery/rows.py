@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import count
+from operator import itemgetter, methodcaller
 from typing import Final
 
 import msgpack
@@ -79,6 +80,15 @@ def fingerprint(payload: Payload) -> tuple[int, bytes]:
     """Size in bytes and 16-byte XXH3 hash of a payload; it detects faults, not forgery."""
     data = payload_bytes(payload)
     return len(data), xxh3_128_digest(data)
+
+
+def message_ids(run: int) -> Iterator[bytes]:
+    """Return the ids of the messages of a run: 8 bytes of its start `run`, then 8 of a counter.
+
+    Any thread takes the next ones: a step of the iterator is one step of the interpreter.
+    Units: microseconds since 1970-01-01 UTC.
+    """
+    return map(run.to_bytes(8, "big").__add__, map(methodcaller("to_bytes", 8, "big"), count()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ from gateway.model.cut_class import CUT_CLASSES, ON_WORD
 from gateway.model.dead_letter_rule import advice_of
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.report.actions import actions
-from gateway.night.reconcile.report.gaps import ReportedOutage, outages, rule_of
 from gateway.night.reconcile.report.report import CLEAN, GAPS, Report
+from gateway.night.reconcile.report.reported_gaps import ReportedOutage, outages, rule_of
 from gateway.night.reconcile.report.rows import Row, Rows, count, hop_ends, word
 from gateway.night.reconcile.report.run import Run
 from gateway.night.reconcile.report.timelines import Turn, clock

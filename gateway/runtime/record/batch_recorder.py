@@ -1,4 +1,4 @@
-"""The ledger: records dead letters, archive rows and counters before a batch is settled.
+"""The recorder of batches: dead letters, archive rows and counters before a batch is settled.
 
 The order is fixed: dead letters, then rows, then the caller's next step. A crash in between
 repeats a record and never omits one.
@@ -37,7 +37,7 @@ Counters: TypeAlias = Mapping[str, RouteCounters]
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class BatchRecorder:
     """The counters, the archive and the dead letters of a gateway; the last two are optional.
 
     With `keeps_letters` the dead letters are stored, and not only published. `archive_later` takes
