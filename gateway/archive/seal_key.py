@@ -4,13 +4,31 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from gateway.archive.signed_json import SealKey
 from gateway.errors import ArchiveError, first_line
 
 KEY_VARIABLE: Final = "GATEWAY_SEAL_KEY"
 PREVIOUS_KEY_VARIABLE: Final = "GATEWAY_PREVIOUS_SEAL_KEY"
+
+
+class SealKey(bytes):
+    """The key that signs; the `previous` one proves what it signed before a change of the key."""
+
+    previous: bytes | None = None
+
+    @classmethod
+    def of(cls, key: bytes, previous: bytes | None) -> Self:
+        """Return a key and that before it; an empty one is none."""
+        made = cls(key)
+        made.previous = previous or None
+        return made
+
+
+def proving_keys(key: bytes | None) -> tuple[bytes | None, ...]:
+    """Return the keys that prove a statement: the one that signs, and that before it."""
+    previous = key.previous if isinstance(key, SealKey) else None
+    return (key,) if previous is None else (key, previous)
 
 
 def key_from_environment() -> bytes | None:

@@ -18,6 +18,7 @@ from types import UnionType
 from typing import Any, Final, Protocol, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 from gateway.archive.layout import JournalName, parse_journal_name
+from gateway.archive.seal_key import proving_keys
 from gateway.untyped import Untyped
 
 
@@ -29,25 +30,6 @@ class Hash(Protocol):
 
     def hexdigest(self) -> str:
         """Return the hash of the bytes so far."""
-
-
-class SealKey(bytes):
-    """The key that signs; the `previous` one proves what it signed before a change of the key."""
-
-    previous: bytes | None = None
-
-    @classmethod
-    def of(cls, key: bytes, previous: bytes | None) -> Self:
-        """Return a key and that before it; an empty one is none."""
-        made = cls(key)
-        made.previous = previous or None
-        return made
-
-
-def proving_keys(key: bytes | None) -> tuple[bytes | None, ...]:
-    """Return the keys that prove a statement: the one that signs, and that before it."""
-    previous = key.previous if isinstance(key, SealKey) else None
-    return (key,) if previous is None else (key, previous)
 
 
 def new_hash(key: bytes | None, data: bytes) -> Hash:

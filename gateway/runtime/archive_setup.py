@@ -11,7 +11,7 @@ from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.name_store import NameStore
 from gateway.archive.routes import write_routes
-from gateway.archive.signed_json import SealKey
+from gateway.archive.seal_key import SealKey
 from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
 from gateway.routing.name_rules import to_rules

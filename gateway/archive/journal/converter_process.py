@@ -21,8 +21,7 @@ from typing import BinaryIO, Final, cast
 
 import gateway
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seal_key import KEY_VARIABLE, PREVIOUS_KEY_VARIABLE
-from gateway.archive.signed_json import proving_keys
+from gateway.archive.seal_key import KEY_VARIABLE, PREVIOUS_KEY_VARIABLE, proving_keys
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,7 @@ from gateway.archive.journal.converter_process import Converter
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seal_key import KEY_VARIABLE, PREVIOUS_KEY_VARIABLE
-from gateway.archive.signed_json import SealKey
+from gateway.archive.seal_key import KEY_VARIABLE, PREVIOUS_KEY_VARIABLE, SealKey
 from gateway.night.archive.segments import convert
 from tests.archive.journal_files import journal_path
 from tests.archive.samples import QUICK, START, put, received

@@ -18,7 +18,8 @@ from gateway.archive.journal.ends import (
 )
 from gateway.archive.journal.records import MAGIC, Damage
 from gateway.archive.layout import JournalName
-from gateway.archive.signed_json import Previous, new_hash, proving_keys
+from gateway.archive.seal_key import proving_keys
+from gateway.archive.signed_json import Previous, new_hash
 from gateway.archive.storage import Storage
 from gateway.night.archive.seals.seal import End, Seal, SealedDamage
 from gateway.night.archive.seals.store import link_path, read_seal

@@ -15,7 +15,7 @@ from gateway.archive.findings import Weight
 from gateway.archive.heads import WriterHead, head_path
 from gateway.archive.layout import DAY as ONE_DAY
 from gateway.archive.layout import SEALS, day_of, day_start
-from gateway.archive.signed_json import SealKey
+from gateway.archive.seal_key import SealKey
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.night_record import NO_NIGHT, Night
 from gateway.night.archive.open_archive import open_archive

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
-from gateway.archive.signed_json import SealKey
+from gateway.archive.seal_key import SealKey
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.open_archive import open_archive
 from gateway.night.archive.seals.seal import Seal
