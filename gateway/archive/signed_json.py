@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, is_dataclass, replace
-from datetime import date, datetime
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Final, Protocol, Self, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Final, Protocol, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 from gateway.archive.layout import JournalName, parse_journal_name
 from gateway.untyped import Untyped
@@ -56,7 +55,7 @@ class SignedStatement:
 
     def to_json(self) -> bytes:
         """Return the canonical JSON."""
-        return _canonical_json({"version": self.VERSION, **asdict(self)})
+        return _canonical_json(self._document())
 
     @classmethod
     def from_json(cls, content: bytes) -> Self:
@@ -87,9 +86,12 @@ class SignedStatement:
 
     def made_mac(self, key: bytes | None) -> str:
         """Return the SHA-256 of the rest; with a key, the HMAC-SHA256."""
-        document = {"version": self.VERSION, **asdict(self)}
+        document = self._document()
         del document["mac"]
         return new_hash(key, _canonical_json(document)).hexdigest()
+
+    def _document(self) -> dict[str, object]:
+        return {"version": self.VERSION, **_members(self)}
 
 
 TAKEN: Final = "taken"  # in place of a digest: what another machine has open by the archive
@@ -142,46 +144,76 @@ class StoredDigest:
     size: int
 
 
+_INVALID: Final = "has no valid {!r}"
+Parse: TypeAlias = Callable[[object, str], Untyped]  # of a JSON value and its name
+
+
 def parse(kind: object, value: object, name: str = "content") -> Untyped:
     """Return the JSON `value` as an object of the type `kind`: a dataclass or a part of one.
 
     Raises:
         ValueError: it has another type, or other members; the text is a predicate.
     """
-    if kind in {Any, object}:
-        return value
-    if get_origin(kind) is UnionType:
-        kind = NoneType if value is None else get_args(kind)[0]
-    if get_origin(kind) in {tuple, Sequence} and isinstance(value, list):
-        return tuple(parse(get_args(kind)[0], each, name) for each in value)
-    if get_origin(kind) is Mapping and isinstance(value, dict):
-        return {each: parse(get_args(kind)[1], value[each], each) for each in value}
-    if is_dataclass(kind) and isinstance(value, dict):
-        return _parse_members(kind, value, name)
-    return _parse_scalar(kind, value, name)
-
-
-def _parse_scalar(kind: object, value: object, name: str) -> object:
-    with suppress(ValueError):
-        if isinstance(value, str) and isinstance(kind, type) and issubclass(kind, StrEnum):
-            return kind(value)
-        if isinstance(value, str) and kind in {date, datetime}:
-            return kind.fromisoformat(value)
-    if type(value) is not kind:
-        raise ValueError(f"has no valid {name!r}")
-    return value
-
-
-def _parse_members(kind: Untyped, value: Mapping[str, object], name: str) -> Untyped:
-    types = _types_of(kind)
-    if types.keys() != value.keys():
-        raise ValueError(f"lacks or adds {min(types.keys() ^ value.keys())!r} in {name!r}")
-    return kind(**{each: parse(types[each], value[each], each) for each in types})
+    return _parser_of(kind)(value, name)
 
 
 @cache
-def _types_of(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _parser_of(kind: Untyped) -> Parse:
+    """Return the function that parses a `kind`: a type is taken apart once, its values often."""
+    origin: object = get_origin(kind)
+    if kind in {Any, object}:
+        return lambda value, _: value
+    if origin is UnionType:
+        some = _parser_of(get_args(kind)[0])
+        return lambda value, name: None if value is None else some(value, name)
+    if origin in {tuple, Sequence}:
+        return _parser_of_list(_parser_of(get_args(kind)[0]))
+    if origin is Mapping:
+        return _parser_of_mapping(_parser_of(get_args(kind)[1]))
+    return _parser_of_members(kind) if is_dataclass(kind) else _parser_of_scalar(kind)
+
+
+def _parser_of_list(part: Parse) -> Parse:
+    def parsed(value: object, name: str) -> Untyped:
+        return tuple([part(each, name) for each in _valid(value, list, name)])
+
+    return parsed
+
+
+def _parser_of_mapping(part: Parse) -> Parse:
+    def parsed(value: object, name: str) -> Untyped:
+        return {each: part(own, each) for each, own in _valid(value, dict, name).items()}
+
+    return parsed
+
+
+def _parser_of_members(kind: Untyped) -> Parse:
+    parsers = {name: _parser_of(each) for name, each in get_type_hints(kind).items()}
+
+    def parsed(value: object, name: str) -> Untyped:
+        found = _valid(value, dict, name)
+        if parsers.keys() != found.keys():
+            raise ValueError(f"lacks or adds {min(parsers.keys() ^ found.keys())!r} in {name!r}")
+        return kind(**{each: part(found[each], each) for each, part in parsers.items()})
+
+    return parsed
+
+
+def _parser_of_scalar(kind: Untyped) -> Parse:
+    made: Untyped = kind if issubclass(kind, StrEnum) else getattr(kind, "fromisoformat", None)
+
+    def parsed(value: object, name: str) -> object:
+        with suppress(ValueError):
+            return made(_valid(value, str, name))
+        raise ValueError(_INVALID.format(name))
+
+    return parsed if made else lambda value, name: _valid(value, kind, name)
+
+
+def _valid(value: object, kind: type, name: str) -> Untyped:
+    if type(value) is not kind:
+        raise ValueError(_INVALID.format(name))
+    return value
 
 
 def document_of(content: str | bytes, version: int) -> dict[str, Any]:
@@ -202,5 +234,18 @@ def document_of(content: str | bytes, version: int) -> dict[str, Any]:
     return document
 
 
-def _canonical_json(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
+def _canonical_json(document: Mapping[str, object]) -> bytes:
+    return _ENCODER.encode(document).encode("ascii")
+
+
+def _members(value: Untyped) -> dict[str, object]:
+    """Return the members of a dataclass, not copied as `asdict` does: they are only encoded."""
+    return {name: getattr(value, name) for name in _names_of(value.__class__)}
+
+
+@cache
+def _names_of(kind: Untyped) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
+
+
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_members)

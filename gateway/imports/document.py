@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 import yaml
@@ -79,6 +79,13 @@ class EndpointSetting:
     key: str
     value: Value
     note: str = ""
+
+
+LOSSY_NOTE: Final = (
+    "Different names become this one, as before; `lossy` accepts it. To keep them apart, use"
+    " captures of the pattern in the template, or give each route a name of its own, and remove"
+    " `lossy`."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class ClientFaults:
     def _say(self, text: str) -> None:
         state = re.sub(r"\d+", "N", text)
         with self._lock:
-            is_new = state not in self._logged and len(self._logged) < 1_000  # noqa: PLR2004
+            is_new = state not in self._logged and len(self._logged) < 1_000
             self._logged.add(state) if is_new else None
         if is_new:
             log.debug("%s: %s", self._name, text)

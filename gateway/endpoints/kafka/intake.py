@@ -289,8 +289,8 @@ class KafkaIntake:
         headers, proof, claimed = self._headers.read(
             headers_of(record),
             milliseconds if kind == _CREATED else None,
+            identity,
             redelivered=offset <= place.position.seen,
-            source_id=identity,
         )
         name = claimed if claimed and self._has_header_names else name_of(place.topic, record.key())
         if (payload := record.value()) is None:

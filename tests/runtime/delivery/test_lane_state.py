@@ -24,8 +24,8 @@ from gateway.runtime.delivery.backlog import (
     SpoolLimits,
     SpoolTotals,
 )
-from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_limits import LaneLimits
+from gateway.runtime.delivery.lane_state import LaneState
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, SpoolRow
 from tests.runtime.outbound_batches import Asker, batch_of
 
