@@ -193,7 +193,7 @@ def broker_process(system: str, *options: str) -> Iterator[tuple[str, int]]:
     """Run `gateway broker` as a process; yield its URL and process id."""
     command = [sys.executable, "-m", "gateway", "broker", system, *options]
     with subprocess.Popen(  # noqa: S603
-        command, stdout=subprocess.PIPE, text=True, process_group=0
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=0
     ) as process:
         assert process.stdout is not None
         try:

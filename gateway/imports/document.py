@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import yaml
 
+from gateway.config.process import DEFAULT_URL
 from gateway.endpoints.broker_names import PLACEHOLDER, proposed_broker_id
 from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine, grouped
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
@@ -232,7 +233,7 @@ def _process(document: Document) -> Iterator[str]:
         yield f"gateway: {{name: {document.gateway}}}  # unique among your gateways, at each site"
         yield "archive: {path: archive}  # beside this file; `gateway reconcile archive` reads it"
         yield "spool: {path: spool}  # messages for a broker that is away"
-        yield "web: {}  # http://127.0.0.1:8047, which `gateway status` asks"
+        yield f"web: {{}}  # {DEFAULT_URL}, which `gateway status` asks"
         yield ""
 
 

@@ -321,7 +321,7 @@ class MqttConnection:
             self._fail(self._errors.closed_by_broker(said, connected=connected))
         self._last_block = len(data or b"")
         self._rate.count(packets, self._last_block, self._alive.last_read)
-        if not self._may_gather():
+        if not self._rate.fast:  # else a pause, or our next messages, come before the answers
             self.socket.acknowledge()
 
     def _take_in(self, data: bytes) -> int:

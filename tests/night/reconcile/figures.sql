@@ -18,13 +18,14 @@ WITH receipts AS (
         min(epoch_us(time)) FILTER (leg = 'delivered') AS delivered,
         list(DISTINCT hash) FILTER (leg = 'delivered') AS hashes,
         min(source_name) AS source_name, min(size) AS size, min(received) AS received,
+        max(time) AS end_time, max(name) FILTER (leg = 'delivered') AS sent_name,
         min(rule) AS rule, min(reason) AS reason
     FROM archived WHERE leg IN ('delivered', 'dead') GROUP BY ALL
 ), both_sides AS (
     SELECT gateway, route, target, lower(hex(id)) AS id, r.id IS NOT NULL AS was_received,
         coalesce(outcomes, 0) AS outcomes, coalesce(deliveries, 0) AS deliveries, firsts, hashes,
         r.hash AS hash, coalesce(name, source_name) AS name, coalesce(r.size, o.size) AS size,
-        rule, reason, coalesce(r.received, o.received) AS receipt, redelivered,
+        rule, reason, coalesce(r.received, o.received) AS receipt, redelivered, end_time, sent_name,
         delivered - epoch_us(coalesce(r.received, o.received)) AS latency,
         delivered < max(delivered) OVER (
             PARTITION BY gateway, route, target, source_name ORDER BY id
@@ -81,8 +82,9 @@ SELECT * EXCLUDE times, received / 3600 AS rate, len(times) AS timed,
 FROM found;
 
 CREATE VIEW exceptions AS
-SELECT class, gateway, route, target, id, receipt AS received_time, latency, deliveries,
-    0 AS sightings, name, size, rule, reason
+SELECT class, gateway, route, target, id, receipt AS received_time, end_time, latency, deliveries,
+    0 AS sightings, deliveries = 0 OR firsts <= 1 AND deliveries = outcomes AS marked, name, size,
+    sent_name, rule, reason
 FROM copies WHERE class <> 'delivered';
 
 CREATE VIEW dead_letters AS
@@ -98,7 +100,7 @@ FROM (FROM tallied POSITIONAL JOIN (SELECT name FROM copies))
 WHERE delivered = 0 GROUP BY ALL;
 
 -- No key signs a path; a row of the same name and payload at the same endpoint proves a cut, once.
-CREATE VIEW cuts AS
+CREATE VIEW judged_cuts AS
 WITH evidence AS (
     SELECT gateway, endpoint, name, hash, count(DISTINCT id) AS rows, min(received) AS since
     FROM archived WHERE leg IN ('received', 'delivered') GROUP BY ALL
@@ -107,9 +109,18 @@ WITH evidence AS (
         PARTITION BY gateway, route, target, endpoint, name, hash ORDER BY received, id
     ) AS number FROM archived WHERE leg = 'cut'
 )
-SELECT gateway, route, target, endpoint, rule, CASE
+SELECT own.*, CASE
     WHEN rule IN ('ignored', 'unselected', 'loop-limit', 'thinned') THEN 'left out'
     WHEN number <= rows AND since <= received THEN 'cut'
     ELSE 'cut on another''s word'
-END AS class, count(*) AS copies
-FROM own LEFT JOIN evidence USING (gateway, endpoint, name, hash) GROUP BY ALL;
+END AS class
+FROM own LEFT JOIN evidence USING (gateway, endpoint, name, hash);
+
+CREATE VIEW cuts AS
+SELECT gateway, route, target, endpoint, rule, class, count(*) AS copies
+FROM judged_cuts GROUP BY ALL;
+
+CREATE VIEW cut_exceptions AS
+SELECT class, gateway, route, target, endpoint, rule, lower(hex(id)) AS id, name,
+    received AS received_time, size
+FROM judged_cuts WHERE class = 'cut on another''s word';

@@ -61,7 +61,7 @@ class Judge:
     """The verdicts of a world so far, and what contradicts the truth.
 
     `judged` and `flight` are by date the last verdict and its copies in flight; `proofs` are the
-    journals that were there then.
+    journals that were there at one of its verdicts.
     """
 
     contradictions: list[str] = field(default_factory=list)
@@ -133,7 +133,8 @@ class Judge:
             self._now.add(key)
             self.judged[key] = self._since[key] = int(bool(errors(found[key])))
             self.flight[key], _missing = copies_left(world, key)
-            self.proofs[key] = frozenset(each.stem for each in journals_of(world, key))
+            there = frozenset(each.stem for each in journals_of(world, key))
+            self.proofs[key] = self.proofs.get(key, frozenset()) | (there - _hidden(world))
             self._step()
             state_night(storage, day, night, seal_key)
 
@@ -271,15 +272,17 @@ class Judge:
                 self._contradict(world, f"{day} has no results after a night")
             if same and self.flight.get(day) and day not in self._now and not again:
                 self._contradict(world, f"{day} has copies in flight, and was not judged again")
-        touched = {path.stem for each in world.tampered for path in each.paths}
+        hidden = _hidden(world)
         for day in closed:
             new = {each.stem for each in journals_of(world, day)} - self.proofs.get(day, set())
-            if same and new - touched:
-                self._contradict(world, f"{day} has rows in {min(new)} that no night judged")
+            if same and new - hidden:
+                self._contradict(
+                    world, f"{day} has rows in {min(new - hidden)} that no night judged"
+                )
         if again and any(self._since.values()) and made.run.status != 1:
             self._contradict(world, "a verdict of the interrupted night is not told")
-        self._since.clear()
         self._forgotten(world, made.link)
+        self._since.clear()
 
     def _forgotten(self, world: World, night: Night) -> None:
         """Check that the night tells which dates were removed too early, and what came later."""
@@ -294,7 +297,7 @@ class Judge:
                 self._contradict(world, f"{each.day} was removed, and had copies in flight")
         self._removed.clear()
         touched = {path.stem for each in world.tampered for path in each.paths}
-        for day in self._gone - self._now:  # a date whose rows are there again has a verdict
+        for day in self._gone - self._since.keys():  # one whose rows are back has a verdict
             late = {each.stem for each in journals_of(world, day)} - self._told - touched
             if sure and late and f"date={day}" not in told:
                 self._contradict(world, f"{min(late)} has rows of {day}, and no night says so")
@@ -320,6 +323,12 @@ def journals_of(world: World, day: str) -> Iterator[WrittenJournal]:
     for each in world.journals:
         if each.archived and day in each.dates:
             yield each
+
+
+def _hidden(world: World) -> set[str]:
+    """The journals whose seals somebody holds back, or changed."""
+    due = [each for each in world.tampered if not each.undone]
+    return {stem for each in due for stem in (*each.stems, *(path.stem for path in each.paths))}
 
 
 def copies_left(world: World, day: str) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +23,14 @@ from gateway.archive.routes import write_routes
 from gateway.archive.storage import LocalStorage
 from gateway.config.load import load
 from gateway.night.archive.open_archive import opened_at
-from gateway.night.reconcile.classify.hop_events import HopScope, run_events
+from gateway.night.archive.segments.tables import schema_of
+from gateway.night.reconcile.classify.hop_events import (
+    EVENTS,
+    HOP_KEYS,
+    Event,
+    HopScope,
+    run_events,
+)
 from gateway.night.reconcile.classify.hops import hop_table, judge, with_waiting
 from gateway.night.reconcile.input.hop_routes import find_hops
 from gateway.night.reconcile.input.inputs import day_range, find_inputs
@@ -474,3 +483,59 @@ def test_equal_messages_without_ids_are_counted_together(tmp_path: Path, lost: i
     delivered = [(*FIRST, "delivered", None)] * (number - len(missing))
     assert counted(messages) == Counter[tuple[object, ...]]([*delivered, *missing])
     assert messages.num_rows == 1 + len(missing)
+
+
+def test_equal_messages_without_ids_are_matched_as_numbers() -> None:
+    """Some thousands a second may be equal all day: an object of each event takes a gigabyte."""
+    number = 4_000
+    events = equal_events(number)
+    assert calls(equal_events(number // 2)) * 2.2 > calls(events), (
+        "twice the work for twice as many"
+    )
+
+    tracemalloc.start()
+    try:
+        tables = list(judge(300 * SECOND, events))
+        own = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        rows = events.to_pylist()
+        objects = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(rows) == 2 * number - 1
+    (lost,) = [row for row in pa.concat_tables(tables).to_pylist() if row["class"] == "missing"]
+    assert lost["id"] == identity(number // 2).hex()
+    assert own < objects / 3
+
+
+def equal_events(number: int) -> pa.Table:
+    """Deliveries of one name and payload, a second apart, and their receipts; one is lost."""
+    reader: Event = {"key": "core", "name": "bus/state", "identity": b"on", "exact": False,
+                     "hash": b"on"}  # fmt: skip
+    sender: Event = {"sent": True, "own": True, "sure": True, "unmatched": "missing",
+                     **dict.fromkeys(HOP_KEYS, "a")}  # fmt: skip
+    found: list[Event] = []
+    for each in range(number):
+        at = NOON + each * SECOND
+        own: Event = reader | {"id": identity(each), "gateway": "plant", "time": at, "at": at}
+        found.append(own | sender)
+        if each != number // 2:
+            found.append(own | {"sent": False, "cut": False, "gateway": "core", "time": at + 1_000})
+    return pa.Table.from_pylist(found, schema_of(EVENTS))
+
+
+def calls(events: pa.Table) -> int:
+    """The calls of Python's functions in which `events` are judged."""
+    number = 0
+
+    def counted(_frame: object, event: str, _argument: object) -> None:
+        nonlocal number
+        number += event == "call"
+
+    sys.setprofile(counted)
+    try:
+        pa.concat_tables(judge(300 * SECOND, events))
+    finally:
+        sys.setprofile(None)
+    return number

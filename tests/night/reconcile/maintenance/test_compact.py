@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 from collections import Counter
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,22 @@ pytestmark = [
 
 KEY = b"a key of the archive"
 Ids = Counter[tuple[Any, ...]]
+
+
+def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files of local archives that anybody opens from now on."""
+    opened: list[Path] = []
+    for name in ("open", "read"):
+
+        def watched(
+            storage: LocalStorage, path: Path, own: Callable[[LocalStorage, Path], object]
+        ) -> object:
+            opened.append(path)
+            return own(storage, path)
+
+        own = getattr(LocalStorage, name)
+        monkeypatch.setattr(LocalStorage, name, partialmethod(watched, own=own))
+    return opened
 
 
 def silent(_text: str, _share: float | None = None) -> None:
@@ -139,17 +157,22 @@ def test_a_compaction_with_nothing_to_merge_starts_no_spark(
         return session(master)
 
     monkeypatch.setattr(session_module, "spark_session", watched)
+    opened = opened_files(monkeypatch)
 
     assert main(command) == 1
     second = json.loads(capsys.readouterr().out)
     assert not started
+    assert not {path.suffix for path in opened} & {".parquet", ".jsonl"}, "no row and no name"
     assert first["segments"] > 0
     assert (second["segments"], second["names"], second["findings"]) == (
         0, first["names"], first["findings"],
     )  # fmt: skip
 
+    opened.clear()
     with names_file.open("a") as file:
         file.write("no line either\n")
     assert main(command) == 1
     assert not started  # the names are read without it
+    names_and_rows = [path for path in opened if path.suffix in {".parquet", ".jsonl"}]
+    assert len(names_and_rows) == len(set(names_and_rows)), "each once, whatever it has"
     assert len(json.loads(capsys.readouterr().out)["findings"]) == 2

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,11 +17,12 @@ from gateway.night.reconcile.report.report import Report
 from gateway.night.reconcile.report.rows import Row
 from gateway.night.reconcile.report.run import NOTHING, Run, date_row, run_json
 from gateway.night.reconcile.report.terminal import print_report
-from tests.night.reconcile.summaries import clean, empty, eventful, gappy
+from tests.night.reconcile.summaries import DAY, clean, counted, empty, eventful, gappy
 
 SILENT = error("silent-writer", "_heads/edge.json", "edge wrote nothing since its last head")
 NO_DATE = Report("archive", None)
 BAD = "2026-03-13"
+PAGE = Path(__file__).parents[4] / "docs" / "reconciliation.md"
 
 
 def earlier(report: Report, date: str = BAD) -> Row:
@@ -139,3 +143,35 @@ def test_errors_of_the_night_stand_beside_a_date_that_is_not_clean() -> None:
     assert run.verdict.endswith("1 error of the night")
     assert run.headline.startswith("Not clean: 12,000 rows of the date are absent")
     assert run.headline.endswith("; 1 error of the night, silent-writer")
+
+
+def test_the_first_screen_of_the_document_has_headline_verdict_and_status_of_the_code() -> None:
+    """The headline of absent rows is cut there."""
+    runs = [
+        Run(of_date(28_000)),
+        Run(of_date(55, **{"dead-lettered": 25})),
+        Run(NO_DATE),
+        Run(of_date(28_000, missing=3, in_flight=7)),
+        Run(replace(of_date(9), findings=[error("missing-segment", "p", "is absent")],
+                    proof={"unproven": 12_000})),
+        Run(of_date(28_000), [SILENT]),
+        Run(empty()),
+        Run(replace(of_date(28_000), gaps=gappy().gaps[:1])),
+    ]  # fmt: skip
+    page = PAGE.read_text("utf-8")
+    lines = page.partition("| headline | verdict | status |\n| --- | --- | --- |\n")[2]
+
+    rows = [re.fullmatch(r"\| `(.*)` \| (.*) \| (\d) \|", each) for each in lines.splitlines()]
+    told = [each.groups() for each in takewhile(bool, rows) if each]
+
+    assert len(told) == len(runs)
+    for (said, verdict, status), run in zip(told, runs, strict=True):
+        kept = said.removesuffix("...").removesuffix("Clean: ").rstrip()
+        assert run.headline.startswith(kept)
+        assert kept != said or run.headline == said
+        assert (verdict.strip("`"), int(status)) == (run.verdict or "none", run.exit_status)
+
+
+def of_date(received: int, **counts: int) -> Report:
+    """A date with the copies of these classes; all others were delivered."""
+    return Report("archive", DAY.date(), routes=[counted(received, **counts)])
