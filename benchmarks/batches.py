@@ -30,12 +30,12 @@ from gateway.model.outcome import ACCEPTED
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.lane_limits import LaneLimits
+from gateway.runtime.delivery.rows import message_ids
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.counters import EndpointState, RouteCounters
-from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.relay import Relay
 from gateway.runtime.wiring import make_source_binding
 
@@ -75,11 +75,11 @@ def open_relay(archive: ArchiveWriter | None, *, awaited: bool = True) -> Iterat
         file = Path(folder, "gateway.yaml")
         file.write_text(CONFIG)
         append = None if archive is None else partial(archive.append, awaited=awaited)
-        ledger = Ledger({"all": RouteCounters()}, append)
+        recorder = BatchRecorder({"all": RouteCounters()}, append)
         binding = SinkBinding(AcceptingSink(), "mqtt", frozenset(), LaneLimits((0.1, 1.0)))
         lane = Lane(binding, EndpointState("to", "sink"))
-        identity, ids = GatewayIdentity("bench"), MessageIds(1)
-        context = GatewayContext(identity, {"to": lane}, ledger, ids, EchoCache(), {})
+        identity, ids = GatewayIdentity("bench"), message_ids(1)
+        context = GatewayContext(identity, {"to": lane}, recorder, ids, EchoCache(), {})
         source = make_source_binding(load(file), "from")
         lane.start()
         while not lane.direct:

@@ -13,12 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks import relay, through
+from benchmarks.columns import printed_rows
 
 RECORDED = Path(__file__).with_name("ratios.json")
 MIN_SHARE = 0.8  # of a recorded ratio
@@ -36,7 +37,8 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--record", action="store_true", help="record the measured figures")
     args = parser.parse_args()
-    found = measured(args.messages, args.times)
+    with printed_rows() as add:
+        found = measured(args.messages, args.times, add)
     print(json.dumps(found, indent=2))
     if args.record:
         RECORDED.write_text(json.dumps(found, indent=2) + "\n")
@@ -47,11 +49,12 @@ def main() -> None:
     sys.exit(1 if worse else 0)
 
 
-def measured(messages: int, times: int) -> Tables:
-    """Return the best of `times` values of each figure."""
+def measured(messages: int, times: int, add: Callable[[Mapping[str, object]], None]) -> Tables:
+    """Return the best of `times` values of each figure; `add` gets each value as a row."""
     best: Tables = {"rates": {}, "cpu": {}}
     for _ in range(times):
         for table, name, value in _once(messages):
+            add({"table": table, "figure": name, "value": round(value, 2)})
             chosen = best[table].get(name, value)
             best[table][name] = round((max if table == "rates" else min)(chosen, value), 2)
     return best

@@ -1,8 +1,36 @@
-"""Formats measured rows as a Markdown table."""
+"""The measured rows of a benchmark: each is printed as it comes, and all as a Markdown table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+INTERRUPTED: Final = 130  # the status of a benchmark that Ctrl-C ends
+
+
+@contextmanager
+def printed_rows() -> Iterator[Callable[[Mapping[str, object]], None]]:
+    """Yield a function that prints a row; print the table of all at the end.
+
+    Raises:
+        SystemExit: Ctrl-C ended the benchmark; the rows until then are printed.
+    """
+    rows: list[Mapping[str, object]] = []
+
+    def add(row: Mapping[str, object]) -> None:
+        rows.append(row)
+        print(json.dumps(row), flush=True)
+
+    try:
+        yield add
+    except KeyboardInterrupt:
+        print("ended by Ctrl-C", flush=True)
+        raise SystemExit(INTERRUPTED) from None
+    finally:
+        if rows:
+            print(table(rows), flush=True)
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:

@@ -8,13 +8,12 @@ cgroups). A relay and its yardstick alternate; `x` lists the ratio of each pair.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from statistics import median
 
 from benchmarks import relay, through
 from benchmarks.check import PATHS
-from benchmarks.columns import table
+from benchmarks.columns import printed_rows
 from benchmarks.processor import Limiter, separate_cores
 
 SOLACE_DIVISOR = 5  # fewer messages for the vendor's slower library
@@ -29,17 +28,13 @@ def main() -> None:
     )
     parser.add_argument("--systems", nargs="*", default=["yami4", "jms", "solace"])
     args = parser.parse_args()
-    rows: list[dict[str, object]] = []
-    with separate_cores() as limit:
+    with printed_rows() as add, separate_cores() as limit:
         for name in args.shapes:
-            rows.append(relayed(name, args.messages, args.times, limit))
-            print(json.dumps(rows[-1]), flush=True)
+            add(relayed(name, args.messages, args.times, limit))
         limit(os.getpid())  # this process is the load of the other paths
         for system, direction in PATHS:
             if system in args.systems:
-                rows.append(bridged(system, direction, args.messages, args.times, limit))
-                print(json.dumps(rows[-1]), flush=True)
-    print(table(rows))
+                add(bridged(system, direction, args.messages, args.times, limit))
 
 
 def relayed(name: str, messages: int, times: int, limit: Limiter) -> dict[str, object]:

@@ -12,13 +12,13 @@ is the final and the peak value of one process; the archive's converter is separ
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from benchmarks.columns import printed_rows
 from benchmarks.memory import memory
 from benchmarks.processor import seconds
 from benchmarks.relay import broker, resident, run_load
@@ -55,14 +55,15 @@ def main(arguments: list[str] | None = None) -> None:
     if why := missing():
         print(f"skipped: {why}")
         return
-    for topics in args.topics:
-        rates: dict[str, float] = {}
-        for relay in args.relays:
-            figures = measure(relay, round(args.messages * RELAYS[relay]), topics)
-            rate = figures["messages_per_s"]
-            ratios = {f"x {other}": round(rate / earlier, 2) for other, earlier in rates.items()}
-            rates[relay] = rate
-            print(json.dumps({"relay": relay, "topics": topics, **figures, **ratios}), flush=True)
+    with printed_rows() as add:
+        for topics in args.topics:
+            rates: dict[str, float] = {}
+            for relay in args.relays:
+                figures = measure(relay, round(args.messages * RELAYS[relay]), topics)
+                rate = figures["messages_per_s"]
+                ratios = {f"x {other}": round(rate / one, 2) for other, one in rates.items()}
+                rates[relay] = rate
+                add({"relay": relay, "topics": topics, **figures, **ratios})
 
 
 def measure(relay: str, messages: int, topics: int) -> dict[str, float]:

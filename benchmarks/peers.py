@@ -34,7 +34,7 @@ from typing import Any, Final
 import pika
 
 from benchmarks import node_red
-from benchmarks.columns import table
+from benchmarks.columns import printed_rows
 from benchmarks.processor import seconds
 from benchmarks.relay import BRIDGE, Shape, broker, relay_command, resident
 from benchmarks.streams import HERE, MISSING, QUEUE, RUN, Ends, client, gateway
@@ -46,6 +46,7 @@ from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.settings.rabbitmq import RabbitmqSettings
+from gateway.errors import NotConnectedError
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.trial.brokers.listening import free_port
@@ -93,17 +94,15 @@ def main() -> None:
     parser.add_argument("--systems", nargs="*", default=list(RELAYS), choices=list(RELAYS))
     parser.add_argument("--relays", nargs="*", help="only these")
     args = parser.parse_args()
-    rows: list[dict[str, object]] = []
-    for system in args.systems:
-        for relay in RELAYS[system]:
-            if args.relays and relay not in args.relays:
-                continue
-            if why := _missing(system, relay):
-                print(f"{system}, {relay}: skipped: {why}", flush=True)
-                continue
-            rows.append(measure(system, relay, args.messages))
-            print(json.dumps(rows[-1]), flush=True)
-    print(table(rows))
+    with printed_rows() as add:
+        for system in args.systems:
+            for relay in RELAYS[system]:
+                if args.relays and relay not in args.relays:
+                    continue
+                if why := _missing(system, relay):
+                    print(f"{system}, {relay}: skipped: {why}", flush=True)
+                    continue
+                add(measure(system, relay, args.messages))
 
 
 def _missing(system: str, relay: str) -> str | None:
@@ -170,7 +169,9 @@ class Relay:
         self._start()
 
     def _start(self) -> None:
-        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)  # noqa: S603
+        self._process = subprocess.Popen(  # noqa: S603
+            self._command, stderr=subprocess.DEVNULL, process_group=0
+        )
 
     @property
     def seconds(self) -> float:
@@ -232,7 +233,7 @@ class Load:
         found.seen = {at: count for at, count in found.seen.items() if at >= first}
         return found
 
-    def _send(  # noqa: PLR0913, PLR0917  # one run
+    def _send(  # one run
         self,
         found: Arrivals,
         first: int,
@@ -259,7 +260,10 @@ class Load:
             if at <= half < due:
                 in_the_middle()
             self._room.acquire()
-            self._sink.send(batch, self._answered)
+            try:
+                self._sink.send(batch, self._answered)
+            except NotConnectedError:  # Ctrl-C; else the rest counts as lost
+                break
             at = due
         found.last = time.perf_counter()
         sent.set()

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import node_red
-from benchmarks.columns import table
+from benchmarks.columns import printed_rows
 from benchmarks.processor import (
     LOAD_CORES,
     Limiter,
@@ -137,22 +137,20 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="*", default=list(SHAPES), choices=list(SHAPES))
     parser.add_argument("--relays", nargs="*", default=["mosquitto", *slow, "gateway"])
     args = parser.parse_args()
-    rows: list[dict[str, object]] = []
-    for name in args.shapes:
-        yardstick: dict[str, float] = {}
-        for relay in args.relays:
-            if relay in slow and name not in BASIC_SHAPES:
-                continue
-            figures = measure(relay, SHAPES[name], args.messages)
-            yardstick[relay] = figures["messages_per_s"] or 0
-            against = {
-                f"x {other}": round(yardstick[relay] / rate, 2)
-                for other, rate in yardstick.items()
-                if other != relay and rate
-            }
-            rows.append({"shape": name, "relay": relay, **figures, **against})
-            print(json.dumps(rows[-1]), flush=True)
-    print(table(rows))
+    with printed_rows() as add:
+        for name in args.shapes:
+            yardstick: dict[str, float] = {}
+            for relay in args.relays:
+                if relay in slow and name not in BASIC_SHAPES:
+                    continue
+                figures = measure(relay, SHAPES[name], args.messages)
+                yardstick[relay] = figures["messages_per_s"] or 0
+                against = {
+                    f"x {other}": round(yardstick[relay] / rate, 2)
+                    for other, rate in yardstick.items()
+                    if other != relay and rate
+                }
+                add({"shape": name, "relay": relay, **figures, **against})
 
 
 def measure(relay: str, shape: Shape, messages: int, limit: Limiter = no_limit) -> dict[str, Any]:
@@ -251,7 +249,10 @@ def broker(
 
 @contextmanager
 def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)  # noqa: S603
+    """Run a process in a group of its own: Ctrl-C ends the benchmark, which ends its processes."""
+    process = subprocess.Popen(  # noqa: S603
+        command, stderr=subprocess.DEVNULL, process_group=0
+    )
     try:
         yield process
     finally:
@@ -263,7 +264,9 @@ def running(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def run_load(command: list[str], limit: Limiter = no_limit) -> dict[str, Any]:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as load:
         try:
             limit(load.pid, LOAD_CORES)
             output, _ = load.communicate(timeout=300)

@@ -28,7 +28,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.columns import table
+from benchmarks.columns import printed_rows
 from benchmarks.processor import written
 from benchmarks.relay import running
 from benchmarks.through import drive, opened
@@ -84,17 +84,16 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=30_000)
     parser.add_argument("--systems", nargs="*", default=list(YARDSTICKS), choices=YARDSTICKS)
     args = parser.parse_args()
-    rows: list[dict[str, object]] = []
-    for system in args.systems:
-        if why := MISSING[system]():
-            print(f"{system}: skipped: {why}")
-            continue
-        yardstick = YARDSTICKS[system]
-        own, other = (measure(system, each, args.messages) for each in ("gateway", yardstick))
-        ratio = round(own["messages_per_s"] / other["messages_per_s"], 2)
-        rows += [other, {**own, f"x {yardstick}": ratio}]
-        print(json.dumps(rows[-2]), json.dumps(rows[-1]), sep="\n", flush=True)
-    print(table(rows))
+    with printed_rows() as add:
+        for system in args.systems:
+            if why := MISSING[system]():
+                print(f"{system}: skipped: {why}")
+                continue
+            yardstick = YARDSTICKS[system]
+            add(other := measure(system, yardstick, args.messages))
+            own = measure(system, "gateway", args.messages)
+            ratio = round(own["messages_per_s"] / other["messages_per_s"], 2)
+            add({**own, f"x {yardstick}": ratio})
 
 
 def measure(system: str, relay: str, number: int) -> dict[str, Any]:

@@ -8,7 +8,6 @@ and no gateway. The slower side is the highest rate that a gateway can reach.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from benchmarks.columns import table
+from benchmarks.columns import printed_rows
 from benchmarks.processor import Limiter, no_limit, per_message, relative, seconds, written
 from benchmarks.relay import broker, resident
 from gateway.endpoints.base import Sink, Source, Subscription
@@ -30,6 +29,7 @@ from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.mqtt import MqttSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.settings.yami4 import Yami4Settings
+from gateway.errors import NotConnectedError
 from gateway.model.message import DeliveryMode, Headers, Message
 from gateway.model.outcome import ACCEPTED, Settlement
 from gateway.trial.brokers.activemq import FACTORY, client_jars
@@ -60,12 +60,10 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=50_000)
     parser.add_argument("--systems", nargs="*", default=["yami4", "jms", "solace"])
     args = parser.parse_args()
-    rows: list[dict[str, object]] = []
-    for system in args.systems:
-        for direction in ("to", "from"):
-            rows.append(measure(system, direction, args.messages))
-            print(json.dumps(rows[-1]), flush=True)
-    print(table(rows))
+    with printed_rows() as add:
+        for system in args.systems:
+            for direction in ("to", "from"):
+                add(measure(system, direction, args.messages))
 
 
 def measure(system: str, direction: str, number: int, limit: Limiter = no_limit) -> dict[str, Any]:
@@ -109,7 +107,7 @@ def measure(system: str, direction: str, number: int, limit: Limiter = no_limit)
         source = stack.enter_context(opened(make_source(last[0], listen, instance="bench")))
         log = stack.enter_context((folder / "log").open("w"))
         gateway = subprocess.Popen(  # noqa: S603  # a fixed command
-            [sys.executable, "-m", "gateway", "run", str(config)], stderr=log
+            [sys.executable, "-m", "gateway", "run", str(config)], stderr=log, process_group=0
         )
         stack.callback(gateway.wait, 20)
         stack.callback(gateway.terminate)
@@ -194,7 +192,9 @@ def other(system: str, folder: Path) -> Iterator[tuple[EndpointSettings, str, st
 def broker_process(system: str, *options: str) -> Iterator[tuple[str, int]]:
     """Run `gateway broker` as a process; yield its URL and process id."""
     command = [sys.executable, "-m", "gateway", "broker", system, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=0
+    ) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().split()[-1], process.pid
@@ -227,7 +227,10 @@ def feed(sink: Sink, prefix: str, number: int) -> None:
             Message(names[i % TOPICS], payload, CONFIRMED)
             for i in range(start, min(start + BATCH, number))
         ]
-        sink.send(batch, settled)
+        try:
+            sink.send(batch, settled)
+        except NotConnectedError:  # Ctrl-C; else the rest counts as lost
+            return
 
 
 def collect(source: Source, number: int) -> list[str]:

@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing as mp
+import resource
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from functools import partial
 from threading import Event
+from typing import Any
 
+from benchmarks.columns import printed_rows
+from benchmarks.processor import per_message, seconds, written
 from benchmarks.through import broker_process
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.yami4 import Yami4Settings
@@ -28,7 +35,16 @@ RECEIVE_TIMEOUT = 5.0  # seconds; later messages count as lost
 
 
 def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -> float:
-    """Send `count` messages and return the seconds until the last one is settled."""
+    """Send `count` messages, and return the seconds until the last one is settled.
+
+    It sends in a thread that has never received: the answers of another would be read late once it
+    sends no more, as it is expected to receive again.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(_publish, url, count, size, rate, mode).result()
+
+
+def _publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) -> float:
     headers = NO_HEADERS if mode is DeliveryMode.AT_MOST_ONCE else Headers(mode=mode)
     payload = bytes(size)
     batches = [
@@ -57,14 +73,17 @@ def publish(url: str, count: int, size: int, rate: float, mode: DeliveryMode) ->
         return time.perf_counter() - start
 
 
-def measure_publish(
-    url: str, count: int, size: int, rate: float, mode: DeliveryMode
-) -> tuple[float, int]:
-    """Return the messages per second decoded by the subscriber, and the number of lost ones."""
+def measure(url: str, broker: int, count: int, send: Callable[[], object]) -> dict[str, Any]:
+    """Return the messages per second decoded by the subscriber, and the number of lost ones.
+
+    `send` publishes them in a process of its own. `us` is the processor time per message: broker (0
+    for one that is not ours), publisher and subscriber.
+    """
     source = open_source(Yami4Settings(url=url), [Subscription("bench.*")])
     with closing(source):
         source.open()
-        sender = mp.get_context("fork").Process(target=publish, args=(url, count, size, rate, mode))
+        before = _spent(broker)
+        sender = mp.get_context("fork").Process(target=_send_only, args=(send,), daemon=True)
         sender.start()
         received, first, last = 0, 0.0, 0.0
         while received < count and (batch := source.receive(RECEIVE_TIMEOUT)) is not None:
@@ -73,7 +92,25 @@ def measure_publish(
             received += len(batch.messages)
             batch.settle([ACCEPTED] * len(batch.messages))
         sender.join()
-    return received / (last - first or 1), count - received
+        used = per_message(before, _spent(broker), count)
+    return {
+        "messages_per_s": round(received / (last - first or 1)),
+        "lost": count - received,
+        "us": written(used),
+    }
+
+
+def _send_only(send: Callable[[], object]) -> None:
+    """Send in a process that Ctrl-C does not end: the benchmark ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    send()
+
+
+def _spent(broker: int) -> list[float]:
+    """Return the processor seconds so far: of the broker, of ended publishers, and of this one."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = children.ru_utime + children.ru_stime
+    return [seconds(broker) if broker else 0.0, ended, time.process_time()]
 
 
 def main() -> None:
@@ -90,19 +127,21 @@ def main() -> None:
     parser.add_argument("--broker", help="URL of another broker")
     args = parser.parse_args()
     count = args.messages // BATCH * BATCH
-    with ExitStack() as stack:
-        url = args.broker
+    with printed_rows() as add, ExitStack() as stack:
+        url, pid = args.broker, 0
         if url is None:
             queue = str(args.max_client_queue)
-            url, _ = stack.enter_context(broker_process("yami4", "--max-client-queue", queue))
+            url, pid = stack.enter_context(broker_process("yami4", "--max-client-queue", queue))
         for mode, name in (
-            (DeliveryMode.AT_MOST_ONCE, "publish"),
-            (DeliveryMode.AT_LEAST_ONCE, "publish_confirm"),
+            (DeliveryMode.AT_MOST_ONCE, "publish to subscriber, decoded"),
+            (DeliveryMode.AT_LEAST_ONCE, "publish_confirm to subscriber, decoded"),
         ):
-            speed, lost = measure_publish(url, count, args.size, args.rate, mode)
-            print(f"{name} to subscriber, decoded: {speed:,.0f} msg/s, lost {lost}")
+            send = partial(publish, url, count, args.size, args.rate, mode)
+            figures = measure(url, pid, count, send)
+            add({"path": name, **figures})
         alone = publish(url, count, args.size, args.rate, DeliveryMode.AT_LEAST_ONCE)
-        print(f"publish_confirm, pipelined, no subscriber: {count / alone:,.0f} msg/s")
+        name = "publish_confirm, pipelined, no subscriber"
+        add({"path": name, "messages_per_s": round(count / alone), "lost": 0, "us": ""})
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ PLACES: Final = (
     "docs/install.md",
     "tests/deploy/systemd/Dockerfile",
     "tests/deploy/test_systemd_run.py",
-    "tests/docs_groups.py",
 )
 CHANGELOG: Final = "CHANGELOG.md"
 _UNRELEASED: Final = "## Unreleased\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install the programs that the tests and the demo use beside Python: mosquitto, nats-server, rabbitmq-server, openssl, Java,
-# ActiveMQ, Chromium with its driver, Spin with a C compiler for the model of delivery, and shells
+# ActiveMQ, Chromium with its driver, Spin with a C compiler for the model of the lease, and shells
 # mandoc for completion and the man page, and debootstrap for a RabbitMQ 4.
 # Missing packages are installed by root on Debian or Ubuntu, and only listed elsewhere.
 set -euo pipefail

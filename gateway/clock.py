@@ -7,15 +7,18 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Final, TypeAlias
 
 log = logging.getLogger(__name__)
 
-Clock: TypeAlias = Callable[[], int]  # microseconds
+Clock: TypeAlias = Callable[[], int]  # microseconds where nothing else is said
 
 # The boot clock of Linux and the monotonic clock of macOS count the time of a sleep. Windows has
 # neither of them, and runs no gateway.
 _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
+# Returns the nanoseconds since the machine started; no step of the wall clock changes it.
+since_boot: Final[Clock] = partial(time.clock_gettime_ns, _BOOT_CLOCK)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_AHEAD: Final = 86_400_000_000  # microseconds; a run does not continue from an end further ahead
 
@@ -40,14 +43,9 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-def since_boot() -> int:
-    """Return the microseconds since the machine started; no step of the wall clock changes it."""
-    return time.clock_gettime_ns(_BOOT_CLOCK) // 1000
-
-
 def boot_seconds() -> float:
     """Return the seconds since the machine started, with those of its sleep."""
-    return since_boot() / 1_000_000
+    return since_boot() / 1_000_000_000
 
 
 class RowClock:
@@ -60,7 +58,7 @@ class RowClock:
     """
 
     def __init__(self, wall: Clock = now, elapsed: Clock = since_boot) -> None:
-        """Begin at the time of `wall`; `elapsed` is a monotonic clock."""
+        """Begin at the time of `wall`; `elapsed` is a monotonic clock of nanoseconds."""
         self._wall, self._elapsed = wall, elapsed
         self._lock = threading.RLock()
         self._since, self._base = elapsed(), wall()
@@ -68,7 +66,7 @@ class RowClock:
 
     def __call__(self) -> int:
         with self._lock:
-            passed = self._elapsed() - self._since
+            passed = (self._elapsed() - self._since) // 1_000
             return self._base + passed - min(self._ahead, passed // 2)
 
     def anchor(self, least: int = 0) -> int:

@@ -78,7 +78,7 @@ class TranslationError(GatewayError):
 class LimitError(TranslationError):
     """A rendered value exceeds a limit of the target; `unit` is the unit of both figures."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the facts of one refusal
+    def __init__(  # the facts of one refusal
         self, target: str, text: str, rule: DeadLetterRule, unit: str, actual: int, maximum: int
     ) -> None:
         super().__init__(target, text, rule, f"is {actual} {unit}, limit {maximum}")

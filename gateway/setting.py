@@ -63,6 +63,7 @@ class SettingFacts(TypedDict, total=False):
     path: PathKind  # relative to the folder of the file that contains it
     unit: SettingUnit  # of a number, which a file may write with another one: 64MiB, 1.5s
     instead: tuple[str, ...]  # keys that can stand in place of this one; one of all is needed
+    filled: bool  # a list has an entry: an empty one would read as none, and mean the default
     shorthand: str  # the key of the mapping that a text in place of the mapping sets
 
 

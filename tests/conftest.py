@@ -31,6 +31,7 @@ pytest_plugins = [
     "tests.brokers.nats_server",
     "tests.brokers.rabbitmq_server",
     "tests.archive.bucket",
+    "tests.chromium",
     "tests.endpoints.proxies",
     "tests.night.reconcile.sparking",
 ]

@@ -1,4 +1,7 @@
-"""The test of each printed command, or the reason why it has none."""
+"""The test of each printed command, or the reason why it has none.
+
+The caption of a fenced block has its reason (`tests.printed_commands.CAPTION`).
+"""
 
 from __future__ import annotations
 
@@ -10,39 +13,22 @@ import pytest
 from tests.docs_world import stand_in
 from tests.printed_commands import Command, printed_commands
 
-EXCUSED = {  # the beginning of a command, and the reason why no test runs it
-    "/usr/bin/python3 -m venv /opt/": "installs packages as root",
-    "/opt/gateway-0.2.0/bin/pip ": "installs packages as root",
+EXCUSED = {  # outside fenced blocks: the beginning of a command, and why no test runs it as printed
     "EMS_URL=": "needs an EMS server",
     "apt-get ": "installs packages as root",
-    "echo 'plant/v1.2//temperature 21.5'": "README.md runs it with its output",
-    "30 0 * * * /opt/gateway": "a line of cron",
-    "gpg --verify ": "needs the signature of a release",
-    "pipx install ": "needs a release; tests/deploy/test_artefacts.py installs one with pip",
-    "sha256sum --check ": "needs a release; tests/deploy/test_artefacts.py checks one",
-    "uv tool install ": "needs a release; tests/deploy/test_artefacts.py installs one with pip",
-    "python3 -m venv /opt/": "installs packages as root",
-    "/opt/gateway-0.2.0/bin/gateway files": "tests/deploy/test_artefacts.py runs it",
-    "docker ": "needs a Docker engine; tests/deploy builds and runs the images",
     "gateway demo": "takes minutes",
     "gateway reconcile ./archive --follow": "runs until a signal; night/reconcile/follow runs it",
     "gateway reconcile ARCHIVE --follow": "runs until a signal; night/reconcile/follow runs it",
     "gateway handover ": "needs a pair; tests/chaos/test_takeovers.py runs one",
     "gateway tail CONFIG ROUTE": "runs until a signal; tests/cli/live/test_tail.py runs it",
-    "helm upgrade ": "needs a cluster",
-    "helm lint ": "needs Helm's program; tests/deploy/test_chart.py uses its library",
-    "install -": "writes to /etc as root; tests/deploy/test_systemd_run.py does it",
-    "kubectl ": "needs a cluster",
-    "ln -sfn ": "writes to /opt as root; tests/deploy/test_systemd_run.py does it",
     "mosquitto_pub -h mqtt.example ": "its host is an example",
     "pip install ./file-bus": "tests/extension installs the package",
     "pytest -p tests.extension.rows ": "tests/extension runs them",
     "python -m benchmarks": "measures for minutes",
-    "python3 -m pip wheel ": "asks the package index; tests/deploy/test_upgrade.py builds a wheel",
     "make jms-helper": "needs a JDK, and replaces a file of the package",
     "python -m tests.simulation.mutations": "takes minutes; tests/simulation runs it nightly",
-    "systemctl ": "needs systemd as the first process; tests/deploy/test_systemd_run.py has it",
 }
+INSTALLED = ("pipx install ", "uv tool install ")  # tests/deploy/test_artefacts.py runs them
 SPARK = ("gateway archive compact ", "gateway archive names ", "gateway reconcile ")
 SUBMITTED = "MASTER="  # starts a Java process
 RECONCILED = (
@@ -134,9 +120,17 @@ TYPED_PAGES = ("docs/kafka.md",)  # tests/tutorials types their sessions, beside
 COMMANDS = printed_commands()
 
 
+BEGINNINGS = {  # of the commands of each further group
+    "installed": INSTALLED,
+    "submitted": (SUBMITTED,),
+    "spark": SPARK,
+    "server": tuple(SERVERS),
+}
+
+
 def group_of(command: Command) -> str:
     """Return the test that runs a command, or "excused"."""
-    if command.text.startswith(tuple(EXCUSED)):
+    if command.caption or (command.caption is None and command.text.startswith(tuple(EXCUSED))):
         return "excused"
     stories = {(each.page, each.section) for each in STORIES}
     if (command.page, command.section) in stories and command.output is None:
@@ -144,11 +138,10 @@ def group_of(command: Command) -> str:
     is_typed = command.page.startswith("docs/tutorials/") or command.page in TYPED_PAGES
     if is_typed and command.output is not None:
         return "tutorial"  # tests/tutorials types them, each in its story
-    if command.text.startswith(SUBMITTED):
-        return "submitted"
-    if command.text.startswith(SPARK) or any(each in command.text for each in RECONCILED):
-        return "spark"
-    return "server" if command.text.startswith(tuple(SERVERS)) else "quick"
+    for name, beginnings in BEGINNINGS.items():
+        if command.text.startswith(beginnings):
+            return name
+    return "spark" if any(each in command.text for each in RECONCILED) else "quick"
 
 
 def group(name: str) -> list[Command]:

@@ -1,7 +1,7 @@
 """The pictures of the documents: `python -m tests.pictures` writes docs/page.png and report.png.
 
 Both show samples, without a gateway and without a night. With a folder, every size and colour
-scheme of both pages is written there, to be looked at.
+scheme of both, and of the golden page and the golden report of the tests, is written there.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from itertools import product
 from math import sin
 from pathlib import Path
 from typing import Final
@@ -21,13 +23,14 @@ from docs.tables import ROOT
 from gateway.night.reconcile.report.html import page as report_page
 from gateway.night.reconcile.report.report import Report
 from gateway.runtime.status import EndpointStatus, RouteStatus, Status
-from tests.chromium import DESKTOP, PHONE, media, sized, started
-from tests.night.reconcile.summaries import DAY, counted, gap, hour, sample
+from gateway.web.snapshot import StatusSnapshot
+from tests.chromium import WIDTHS, media, sized, started
+from tests.night.reconcile.summaries import DAY, counted, gap, golden, hour, sample
+from tests.web.golden import shown_golden
 from tests.web.page import Page
 from tests.web.status_samples import FakeStatus, changed, endpoint, refusal, route, served, status
 
 SHOWN: Final = (1344, 1130)  # pixels of the pictures
-SIZES: Final = (PHONE, DESKTOP, (1920, 1080))
 RATES: Final = {  # messages a second: route, source, target
     ("telemetry", "plant", "office"): 532,
     ("alarms", "plant", "office"): 2,
@@ -41,26 +44,45 @@ SYSTEMS: Final = {
 }  # fmt: skip
 
 
-def shown_status() -> FakeStatus:
+class Running(FakeStatus):
+    """The sample as it goes on from its tenth minute.
+
+    Mutable: each snapshot replaces `status`.
+    """
+
+    begun = 0.0
+
+    def snapshot(self) -> StatusSnapshot:
+        if self.begun:
+            self.status = at_second(600 + time.monotonic() - self.begun)
+        return super().snapshot()
+
+
+def shown_status() -> Running:
     """A gateway after ten minutes of traffic; one target is away, and another refuses names."""
-    shown = FakeStatus(at_second(0))
+    shown = Running(at_second(0))
     for second in range(0, 610, 10):
         shown.status = at_second(second)
         shown.seconds = float(second)
         shown.history.sample()
+    shown.begun = time.monotonic()
     return shown
 
 
-def at_second(second: int) -> Status:
+def at_second(second: float) -> Status:
     return status(
         endpoints=tuple(ends(second)), routes=tuple(flows(second)), dead_letters=1,
         dead_letters_sent_again=3,
     )  # fmt: skip
 
 
-def ends(second: int) -> Iterator[EndpointStatus]:
+def ends(second: float) -> Iterator[EndpointStatus]:
     for name, system in SYSTEMS.items():
-        facts = {"system": system, "broker_id": name, "messages": 160 * second + 20 * wave(second)}
+        facts = {
+            "system": system,
+            "broker_id": name,
+            "messages": int(160 * second) + 20 * wave(second),
+        }
         if name in {"plant", "office"}:
             yield endpoint(name, "source", **facts)
         if name == "market":
@@ -72,12 +94,14 @@ def ends(second: int) -> Iterator[EndpointStatus]:
         yield endpoint(name, "sink", **facts)
 
 
-def flows(second: int) -> Iterator[RouteStatus]:
+def flows(second: float) -> Iterator[RouteStatus]:
     for (name, source, target), rate in RATES.items():
-        received = rate * (second + 60) + rate * wave(second) // 20
+        received = int(rate * (second + 60) + rate * wave(second) / 20)
         plain = route(name, source=f"{source} {name}/{{rest...}}", targets=(target,),
                       target_names=(f"{target} {name}/{{rest...}}",))  # fmt: skip
-        facts: dict[str, object] = {"received": received, "delivered": received}
+        facts: dict[str, object] = {
+            "received": received, "delivered": received, "latency_sum": received * 0.0043,
+        }  # fmt: skip
         if target == "market":
             facts |= {"delivered": received - 1_234, "lag": 75.0}
         if name == "commands":
@@ -86,7 +110,7 @@ def flows(second: int) -> Iterator[RouteStatus]:
         yield changed(plain, **facts)
 
 
-def wave(second: int) -> int:
+def wave(second: float) -> int:
     return int(40 * sin(second / 70) + 9 * sin(second / 7))
 
 
@@ -134,7 +158,6 @@ def opened_page(browser: webdriver.Chrome) -> Iterator[None]:
     with served(shown) as server:
         page = Page(browser, server.url)
         page.until(lambda: page.find("#map .edge"))
-        shown.status = at_second(602)
         page.until(lambda: "/s" in page.find('[data-figure="receive rate"]').text)
         page.find('#routes-table button[data-route="prices"]').click()
         page.until(lambda: page.find("#details-title").text == "Route prices")
@@ -143,10 +166,24 @@ def opened_page(browser: webdriver.Chrome) -> Iterator[None]:
 
 
 @contextmanager
-def opened_report(browser: webdriver.Chrome) -> Iterator[None]:
+def opened_golden_page(browser: webdriver.Chrome) -> Iterator[None]:
+    with tempfile.TemporaryDirectory() as folder, served(shown_golden(Path(folder))) as server:
+        page = Page(browser, server.url)
+        page.until(lambda: page.find("#map .edge"))
+        page.find('#routes-table button[data-route="telemetry"]').click()
+        page.until(lambda: page.texts("#details-names tbody tr"))
+        page.find("#text").send_keys("line/7/v1.2")
+        page.find("#wanted").send_keys("LINE/7")
+        page.until(lambda: page.find("#answer").text)
+        page.run("scrollTo(0, 0)")
+        yield
+
+
+@contextmanager
+def opened_report(browser: webdriver.Chrome, report: Report | None = None) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "report.html")
-        file.write_text(report_page(shown_report()), encoding="utf-8")
+        file.write_text(report_page(report or shown_report()), encoding="utf-8")
         browser.get(file.as_uri())
         yield
 
@@ -155,21 +192,25 @@ def main(arguments: list[str]) -> None:
     """Write both pictures; with a folder, all sizes and colour schemes, each page whole."""
     with started() as browser:
         browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
-        for name, opened in (("page", opened_page), ("report", opened_report)):
-            if not arguments:
-                sized(browser, SHOWN)
-                media(browser, prefers_color_scheme="light")
+        shown: dict[str, Callable[[webdriver.Chrome], AbstractContextManager[None]]]
+        shown = {"page": opened_page, "report": opened_report}
+        if not arguments:
+            sized(browser, SHOWN)
+            media(browser, prefers_color_scheme="light")
+            for name, opened in shown.items():
                 with opened(browser):
                     browser.save_screenshot(str(ROOT / "docs" / f"{name}.png"))
-            for size in SIZES if arguments else ():
+            return
+        shown["golden-page"] = opened_golden_page
+        shown["golden-report"] = partial(opened_report, report=golden())
+        for (name, opened), size in product(shown.items(), WIDTHS):
+            sized(browser, size)
+            with opened(browser):
+                height = browser.execute_script("return document.body.scrollHeight")
+                sized(browser, (size[0], height))
                 for scheme in ("light", "dark"):
-                    sized(browser, size)
                     media(browser, prefers_color_scheme=scheme)
-                    with opened(browser):
-                        height = browser.execute_script("return document.body.scrollHeight")
-                        sized(browser, (size[0], height))
-                        file = Path(arguments[0], f"{name}-{size[0]}-{scheme}.png")
-                        browser.save_screenshot(str(file))
+                    browser.save_screenshot(f"{arguments[0]}/{name}-{size[0]}-{scheme}.png")
 
 
 if __name__ == "__main__":

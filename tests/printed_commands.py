@@ -23,6 +23,7 @@ PROGRAMS = {  # they begin a command of an indented block, which may also be an 
 INLINE = {"gateway", "make", "mosquitto_pub", "mosquitto_sub", "python"}
 SHELL = {"", "sh", "console"}  # languages of fences; other fences hold files and outputs
 
+CAPTION = "Not run as printed: "  # the line above a fenced block, with the reason
 _FENCE = re.compile(r" *```(\w*)")
 _HEADING = re.compile(r"#+ (.+)")
 _SPAN = re.compile(r"`([^`]+)`")
@@ -33,12 +34,17 @@ _VARIABLE = re.compile(r"[A-Z_]+=\S* ")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A printed command; `output` is the text below it in a console, and None elsewhere."""
+    """A printed command; `output` is the text below it in a console, and None elsewhere.
+
+    `caption` has the reason why its fenced block does not run as printed, or "" where the block
+    runs; it is None for a command outside a block.
+    """
 
     page: str
     section: str
     text: str
     output: str | None = None
+    caption: str | None = None
 
     @property
     def words(self) -> list[str]:
@@ -50,13 +56,14 @@ class Command:
 
 
 def printed_commands() -> list[Command]:
-    """Return every command once, at the first place that prints it."""
+    """Return every command at the first place that prints it, in a block and outside one."""
     paths = sorted({path for pattern in PAGES for path in ROOT.glob(pattern)})
-    first: dict[str, Command] = {}
+    first: dict[tuple[object, ...], Command] = {}
     for path in paths:
         name = path.relative_to(ROOT).as_posix()
         for command in page_commands(name, path.read_text("utf-8")):
-            first.setdefault(command.text, command)
+            kind = (command.caption is None, bool(command.caption))
+            first.setdefault((command.text, *kind), command)
     return list(first.values())
 
 
@@ -67,11 +74,11 @@ def page_commands(page: str, text: str) -> Iterator[Command]:
     """
     for section, body in sections(text):
         prose: list[str] = []
-        for language, line in _lines(re.sub(r" *\\\n *", " ", body)):
+        for language, caption, line in _lines(re.sub(r" *\\\n *", " ", body)):
             if language is None:
                 prose.append(line)
             elif language != "console":
-                yield Command(page, section, _command(line))
+                yield Command(page, section, _command(line), caption=caption)
         yield from _sessions(page, section, body)
         yield from _spans(page, section, " ".join(prose))
 
@@ -94,19 +101,30 @@ def fences(language: str, body: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", body, re.DOTALL | re.MULTILINE)
 
 
-def _lines(body: str) -> Iterator[tuple[str | None, str]]:
-    """Yield the commands with the language of their block, and the lines of sentences with None."""
-    language = None
-    for line in body.splitlines():
+def captions(body: str) -> dict[int, str]:
+    """Return the reason above each fence that has one, by the number of the fence's line."""
+    lines = body.splitlines()
+    return {
+        number + 2: line.strip().removeprefix(CAPTION)
+        for number, line in enumerate(lines[:-2])
+        if line.strip().startswith(CAPTION) and not lines[number + 1]
+    }
+
+
+def _lines(body: str) -> Iterator[tuple[str | None, str | None, str]]:
+    """Yield commands with the language and caption of their block, and lines of sentences."""
+    language, caption, reasons = None, "", captions(body)
+    for number, line in enumerate(body.splitlines()):
         if fence := _FENCE.match(line):
             language = fence[1] if language is None else None
+            caption = reasons.get(number, "")
         elif language is not None:
             if language in SHELL and line.strip():
-                yield language, line
+                yield language, caption, line
         elif line.startswith("    ") and _program(_command(line)) in PROGRAMS:
-            yield "", line
+            yield "", None, line
         else:
-            yield None, line
+            yield None, None, line
 
 
 def _command(line: str) -> str:
@@ -122,7 +140,7 @@ def _sessions(page: str, section: str, body: str) -> Iterator[Command]:
     for block in fences("console", body):
         for session in re.split(r"(?m)^\$ ", block)[1:]:
             line, _, output = session.partition("\n")
-            yield Command(page, section, line, output)
+            yield Command(page, section, line, output, caption="")
 
 
 def _spans(page: str, section: str, prose: str) -> Iterator[Command]:

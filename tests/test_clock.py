@@ -24,7 +24,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.elapsed, self.offset = 0, START
-        self.clock = RowClock(self.wall, lambda: self.elapsed)
+        self.clock = RowClock(self.wall, lambda: 1_000 * self.elapsed)
 
     def wall(self) -> int:
         return self.offset + self.elapsed

@@ -103,6 +103,22 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     return {}
 
 
+def test_the_readme_and_the_site_have_the_pages_in_one_order() -> None:
+    """Try, map, connect, run, watch, prove, change: the tutorials and the names stand in a list."""
+    listed = re.findall(
+        r"^ +- (?:.*: )?([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE
+    )
+    _, _, more = (ROOT / "README.md").read_text("utf-8").partition("\n## More\n")
+    linked = [each.removeprefix("docs/") for each in re.findall(r"\]\(([\w/-]+\.md)\)", more)]
+
+    within = ("dialects/", "decisions/")
+    assert [*dict.fromkeys(linked)] == [
+        each
+        for each in listed
+        if (not each.startswith(within) and each != "index.md") or each == "decisions/index.md"
+    ]
+
+
 WORDS = {"jms": "EMS", "ibm": "IBM MQ"}  # for kinds and systems whose name is not a product
 
 

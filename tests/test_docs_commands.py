@@ -122,7 +122,8 @@ def test_the_tables_have_no_entry_without_a_printed_command() -> None:
     printed = [each.text for each in COMMANDS]
     text = "\n".join(printed)
 
-    assert [each for each in EXCUSED if not any(one.startswith(each) for one in printed)] == []
+    outside = [each.text for each in COMMANDS if each.caption is None]
+    assert [each for each in EXCUSED if not any(one.startswith(each) for one in outside)] == []
     assert [each for each in STATUS if each not in printed] == []
     for each, used in STAND_INS:
         assert each in text

@@ -19,6 +19,7 @@ import yaml
 
 from gateway.config.load import load
 from gateway.errors import ConfigErrors
+from tests.printed_commands import CAPTION
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("mappings/*.md")])
@@ -54,6 +55,13 @@ BLOCKS = {
     if not place.startswith(PROOFS) and not text.startswith((*ELSEWHERE, WRONG))
 }
 PYTHON = dict(blocks("python"))
+RUN = {  # blocks of Python, and the test that runs each as it is pasted
+    "docs/archive.md:1": "tests/night/reconcile/test_queries.py",
+    "docs/archive.md:2": "tests/archive/test_recipes.py",
+    "docs/operations.md:1": "tests/archive/test_recipes.py",
+    "docs/queries.md:1": "tests/night/reconcile/test_queries.py",
+    "docs/rabbitmq.md:1": "tests/brokers/test_rabbitmq_docs.py",
+}
 
 
 @pytest.mark.parametrize("text", BLOCKS.values(), ids=BLOCKS.keys())
@@ -82,6 +90,17 @@ def test_a_block_of_python_imports_what_is_there(text: str) -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gateway."):
             module = import_module(str(node.module))
             assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+
+
+def test_a_block_of_python_runs_or_says_why_it_does_not() -> None:
+    said = re.compile(rf"^ *{CAPTION}.*\n\n *```python", re.MULTILINE)
+    text = {page: page.read_text("utf-8") for page in PAGES}
+    captioned = sum(len(said.findall(each)) for each in text.values())
+    elsewhere = [each for each in PYTHON if not each.startswith(EXTENSION) and each not in RUN]
+
+    assert len(elsewhere) == captioned
+    assert [each for each in RUN if each not in PYTHON] == []
+    assert [each for each in RUN.values() if not (ROOT / each).exists()] == []
 
 
 @pytest.mark.parametrize("place", [each for each in PYTHON if not each.startswith(EXTENSION)])

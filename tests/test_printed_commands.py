@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.printed_commands import page_commands
+from tests.printed_commands import CAPTION, PAGES, ROOT, captions, page_commands
 
 FORMS = [
     pytest.param("    gateway run a.yaml\n", ["gateway run a.yaml"], id="indented"),
@@ -33,6 +35,21 @@ FORMS = [
 @pytest.mark.parametrize(("text", "commands"), FORMS)
 def test_a_form_is_found(text: str, commands: list[str]) -> None:
     assert [each.text for each in page_commands("p.md", text)] == commands
+
+
+def test_a_block_has_the_reason_above_it() -> None:
+    text = f"{CAPTION}it is late.\n\n```sh\na\nb\n```\n```\nc\n```\n`make d`\n"
+
+    found = {each.text: each.caption for each in page_commands("p.md", text)}
+
+    assert found == {"a": "it is late.", "b": "it is late.", "c": "", "make d": None}
+
+
+@pytest.mark.parametrize("page", [each for pattern in PAGES for each in ROOT.glob(pattern)])
+def test_a_reason_stands_above_a_block(page: Path) -> None:
+    text = page.read_text("utf-8")
+
+    assert text.count(CAPTION) == len(captions(text))
 
 
 def test_a_console_has_commands_with_their_output() -> None:

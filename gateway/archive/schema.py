@@ -54,7 +54,7 @@ COLUMNS: Final[Mapping[str, str]] = {
     "name": "string",  # the name (or tag list) at that endpoint
     "source_name": "string",  # on delivered, dead: the name at the source
     "target_name": "string",  # on some cuts: the name that the target would have got
-    "fields": "string",  # on delivered: fields of the message in `name`, as JSON; null for none
+    "fields": "string",  # on delivered, dead: fields of the message in `name`, as JSON, or null
     "id": "binary",  # 16 bytes: start of the gateway in microseconds, then a counter
     "origin_id": "string",  # the message id of the source system, where it has one
     "identity": "string",  # on received: by what a repeat is known; null where it is `origin_id`

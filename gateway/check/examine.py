@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.check.doubts import doubts
 from gateway.check.encryption import open_connections
 from gateway.check.files import path_faults
 from gateway.check.header_typos import header_typos
@@ -15,6 +14,7 @@ from gateway.check.pairs import pair_findings
 from gateway.check.removals import removals_of_own_copies, unselected_removals
 from gateway.check.selectors import selector_faults
 from gateway.check.states import states_read
+from gateway.check.unlikely_settings import doubts
 from gateway.config.build_endpoint import setting_faults
 from gateway.config.load import Configuration, load_sound
 from gateway.config.nodes import KeyPath

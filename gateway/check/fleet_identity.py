@@ -144,7 +144,7 @@ def _equal_name(first: FleetEnd, end: FleetEnd, key: str, name: str, brokers: Br
     return found_at(end.gateway, ("endpoints", end.name, key), rule, reason, hint, severity)
 
 
-def found_at(  # noqa: PLR0913, PLR0917  # the parts of one finding
+def found_at(  # the parts of one finding
     gateway: FleetGateway, at: KeyPath, rule: str, reason: str, hint: str, severity: str = "error"
 ) -> Found:
     """Return a finding at a key of the configuration of `gateway`."""

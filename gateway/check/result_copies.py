@@ -98,8 +98,7 @@ def _copy(
     except TranslationError as error:
         return ResultCopy(endpoint, None, error.rule, str(error), target)
     headers, lost = map_reply(headers, target, router.dialect, carries)
-    if delivery.own:
-        headers = headers.with_properties(with_own(headers.properties, delivery.own))
+    headers = headers.with_properties(with_own(headers.properties, delivery))
     headers = replace(headers, **{name: getattr(NO_HEADERS, name) for name in lost})
     made = Message(delivery.address, payload, headers)
     return ResultCopy(endpoint, made, target=target, lost=lost)

@@ -82,7 +82,7 @@ def _has_tags(settings: TargetSettings, tags: TagRule, endpoint: Endpoint, place
     return True
 
 
-def _target(  # noqa: PLR0913, PLR0917  # where it stands and what it may use
+def _target(  # where it stands and what it may use
     settings: TargetSettings,
     label: str,
     endpoint: Endpoint,

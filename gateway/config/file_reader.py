@@ -341,6 +341,7 @@ def _with_ends(place: Place, route: yaml.Node) -> yaml.Node:
     added: list[tuple[yaml.Node, yaml.Node]] = []
     for key in (key for key in ("from", "to") if key not in present):
         place.report("missing-field", f"missing field {key!r}", fields[key].metadata["doc"])
+        place.reader.silence(place[key].at)
         marks = route.start_mark, route.end_mark
         name = yaml.ScalarNode("tag:yaml.org,2002:str", key, *marks)
         added.append((name, yaml.SequenceNode("tag:yaml.org,2002:seq", [], *marks)))

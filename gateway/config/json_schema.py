@@ -114,7 +114,8 @@ def _value(hint: object, meta: Mapping[str, Untyped]) -> Schema:  # noqa: PLR091
         return _scalar(str, {"choices": get_args(hint)})
     if origin is tuple:
         one = _value(get_args(hint)[0], meta)
-        return {"anyOf": [{"type": "array", "items": one}, one]}
+        least = {"minItems": 1} if meta.get("filled") else {}
+        return {"anyOf": [{"type": "array", "items": one, **least}, one]}
     if origin is not None and issubclass(origin, Mapping):
         return _mapping(_value(get_args(hint)[1], {}))
     if is_dataclass(hint) and isinstance(hint, type):

@@ -177,8 +177,10 @@ def _finish(path: Path, files: FileReader) -> tuple[Configuration, list[ConfigEr
         files.add_setting_faults()
         notes, findings = [], files.findings()
         if none:
-            start = SourceLocation(str(path), 1, 1)
-            findings.insert(0, start.error("no-routes", "no routes", "add a section `routes:`"))
+            section = files.locations().get(("routes",))
+            start = section or SourceLocation(str(path), 1, 1)
+            hint = "add a route" if section else "add a section `routes:`"
+            findings.insert(0, start.error("no-routes", "no routes", hint))
         endpoints = {
             name: each for name, each in endpoints.items() if files.is_sound("endpoints", name)
         }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from gateway.archive.layout import writer_name
 from gateway.archive.location import DEFAULT_BUFFER
 from gateway.setting import file_path, optional, seconds, secret, setting, size, timeout
 
+_REACHED_AT: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # every address
 WhenFullText: TypeAlias = Literal["slow", "dead-letter-oldest", "dead-letter-newest"]
 
 
@@ -120,6 +121,13 @@ class WebSettings:
     )
 
     @property
+    def url(self) -> str:
+        """The address of the page for a client on this machine."""
+        host = _REACHED_AT.get(self.address, self.address)
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'https' if self.cert_file else 'http'}://{shown}:{self.port}"
+
+    @property
     def tokens(self) -> tuple[str, ...]:
         """The tokens that are valid; none for a page without."""
         return tuple(each for each in (self.token, self.previous_token) if each is not None)
@@ -135,6 +143,9 @@ class WebSettings:
             key_file=None,
             client_ca_file=self.client_ca_file and "",
         )
+
+
+DEFAULT_URL: Final = WebSettings().url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

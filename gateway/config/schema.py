@@ -52,7 +52,7 @@ class CommonEndpointSettings:
         shorthand="broker",
     )
     allow: tuple[str, ...] = setting(
-        "patterns of names that may be sent to; all names when absent", ()
+        "patterns of names that may be sent to; all names when absent", (), filled=True
     )
     on_unmappable: UnmappableText = setting(
         "default of `on_unmappable` for targets at this endpoint", "escape"
@@ -203,7 +203,8 @@ class TargetSettings:
     template: tuple[str, ...] | None = optional(
         "name of the copy, with captures and fields of the message ({property.x}, {payload.x.y});"
         " when absent, the name of the message. Several templates make several tags, where the"
-        " target has tag lists"
+        " target has tag lists",
+        filled=True,
     )
     topic: str | None = optional(
         "in place of `template`, where a name has a topic and a key: the topic of the copy"
@@ -250,8 +251,12 @@ class TargetSettings:
 class RouteSettings:
     """Route: every message that matches `from` is copied to every `to`."""
 
-    sources: tuple[SourceSettings, ...] = setting("one source, or a list of sources", key="from")
-    targets: tuple[TargetSettings, ...] = setting("one target, or a list of targets", key="to")
+    sources: tuple[SourceSettings, ...] = setting(
+        "one source, or a list of sources", key="from", filled=True
+    )
+    targets: tuple[TargetSettings, ...] = setting(
+        "one target, or a list of targets", key="to", filled=True
+    )
     direction: Literal["forward", "both"] = setting(
         "`both` derives the reverse route, and runs it too", "forward"
     )

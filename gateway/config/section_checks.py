@@ -38,14 +38,20 @@ def _check_standby(standby: process.StandbySettings, place: Place) -> None:
 
 def _check_web(web: process.WebSettings, place: Place) -> None:
     """Report settings that make the page unsafe, or impossible to serve."""
-    if not is_loopback(web.address) and web.token is None and web.client_ca_file is None:
+    host, _, port = web.address.rpartition(":")
+    is_unknown = place["token"].at in place.reader.not_found
+    is_guarded = web.token is not None or web.client_ca_file is not None or is_unknown
+    if port.isdecimal() and host and not _is_address(web.address):
+        hint = f"write `address: {host}` and `port: {port}`"
+        place["address"].report("value", f"{web.address!r} has a port, which is a key", hint)
+    elif not is_loopback(web.address) and not is_guarded:
         reason = f"{web.address!r} is reachable from other machines without authentication"
         hint = "set `token` or `client_ca_file`, or listen at 127.0.0.1"
         place["address"].report("open-page", reason, hint)
     for key in ("token", "previous_token"):
         _check_length(getattr(web, key), "token", place[key])
         _check_characters(getattr(web, key), place[key])
-    if web.previous_token is not None and web.token is None:
+    if web.previous_token is not None and web.token is None and not is_unknown:
         reason = "'previous_token' without `token`"
         place["previous_token"].report("unused", reason, "write it as `token`")
     for key in ("key_file", "client_ca_file"):
@@ -58,10 +64,16 @@ def is_loopback(address: str) -> bool:
     """Return whether `address` is reachable only from this machine, or this pod."""
     if address == "localhost":
         return True
+    return _is_address(address) and ipaddress.ip_address(address).is_loopback
+
+
+def _is_address(text: str) -> bool:
+    """Return whether it is an address of IP, and no name of a host."""
     try:
-        return ipaddress.ip_address(address).is_loopback
+        ipaddress.ip_address(text)
     except ValueError:
         return False
+    return True
 
 
 def _check_length(text: str | None, what: str, place: Place) -> None:

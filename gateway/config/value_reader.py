@@ -76,6 +76,7 @@ class ConfigReader:
         self.locations: dict[KeyPath, SourceLocation] = {}
         self.paths: dict[KeyPath, WrittenPath] = {}
         self.placeholders: set[KeyPath] = set()  # keys whose value has one
+        self.not_found: set[KeyPath] = set()  # of secrets whose variable or file is absent here
         self._failed: set[KeyPath] = set()  # keys whose value has findings
         self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
         self._readers: dict[Any, Any] = {str: self._text, bool: self._bool}
@@ -128,6 +129,10 @@ class ConfigReader:
             self.findings.append(location.not_checked())
         else:
             self.findings.append(location.error(rule, reason, hint))
+
+    def silence(self, at: KeyPath) -> None:
+        """Report nothing more about the value at `at`: a finding says that it is absent."""
+        self._failed.add(at)
 
     def _value(self, node: yaml.Node, kind: Any, at: KeyPath, meta: Facts) -> Any:  # noqa: PLR0911  # one for each type
         self.locations.setdefault(at, location_of(self.path, node))  # a key's location has priority
@@ -227,6 +232,11 @@ class ConfigReader:
         if not isinstance(node, yaml.SequenceNode):  # one value stands for a list of one
             value = self._value(node, kind, (*at, 0), meta)
             return _INVALID if value is _INVALID else (value,)
+        if not node.value and meta.get("filled"):
+            hint = "write an entry" + (
+                ", or remove the key" if meta["default"] is not MISSING else ""
+            )
+            self.report(at, "empty", "the list is empty", hint)
         read = [self._value(c, kind, (*at, i), meta) for i, c in enumerate(node.value)]
         return _INVALID if any(v is _INVALID for v in read) else tuple(read)
 
@@ -294,6 +304,8 @@ class ConfigReader:
 
         resolved = REFERENCE.sub(value, text)
         if missing:
+            if declared:
+                self.not_found.add(at)
             if declared and self._values.may_lack:
                 return None
             reason, hint = f"nothing found for {missing[0][0]}", self._values.hint(missing[0])

@@ -86,10 +86,9 @@ def read_parts(
 def check_name(text: str, dialect: Dialect) -> None:
     """Raise IllegalNameError unless a client may publish to `text`, a name or a tag list."""
     for levels in read_tags(text, dialect):
-        for rule in dialect.prefix_rules:
-            if levels[0].startswith(rule.system_prefixes):
-                reason = f"names that begin with {levels[0]!r} belong to the system"
-                raise IllegalNameError(dialect.name, text, 0, RESERVED, reason)
+        fault = _reserved_fault(levels, dialect)
+        if fault is not None and fault[0] is RESERVED:
+            raise IllegalNameError(dialect.name, text, 0, *fault)
 
 
 def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[DeadLetterRule, str] | None:
@@ -98,11 +97,25 @@ def system_fault(levels: Sequence[str], dialect: Dialect) -> tuple[DeadLetterRul
     `levels` are canonical. A route may take such a name when its pattern names it
     (`names_system`); nothing else translates it.
     """
-    if levels and levels[0].startswith(dialect.system_starts):
-        (first,) = dialect.codec.encode(levels[:1])
-        return RESERVED, f"names that begin with {first!r} belong to the system"
-    if not dialect.system_levels.isdisjoint(levels):
-        return INBOX, f"a {dialect.inbox_levels[0]!r} level is the inbox of one client"
+    begins = levels and levels[0].startswith(dialect.system_starts)
+    if begins or not dialect.system_levels.isdisjoint(levels):
+        return _reserved_fault(dialect.codec.encode(levels), dialect)
+    return None
+
+
+def _reserved_fault(
+    levels: Sequence[str], dialect: Dialect, *, replies: bool = False
+) -> tuple[DeadLetterRule, str] | None:
+    """Return why no client sends to a name, except with `replies`; None for an ordinary name.
+
+    `levels` are as the system spells them.
+    """
+    for rule in dialect.prefix_rules:
+        if levels[0].startswith(rule.reserved if replies else rule.system_prefixes):
+            return RESERVED, f"names that begin with {levels[0]!r} belong to the system"
+    inboxes = () if replies else dialect.inbox_levels
+    if inboxes and any(level in inboxes for level in levels):
+        return INBOX, f"a {inboxes[0]!r} level is the inbox of one client"
     return None
 
 
@@ -211,15 +224,8 @@ def too_long(
 
 def refuse_reserved(levels: Sequence[str], text: str, dialect: Dialect, *, replies: bool) -> None:
     """Raise TranslationError when the name belongs to the system or is a client's inbox."""
-    for rule in dialect.prefix_rules:
-        prefixes = rule.reserved if replies else rule.system_prefixes
-        if levels[0].startswith(prefixes):
-            reason = f"names that begin with {levels[0]!r} belong to the system"
-            raise TranslationError(dialect.name, text, RESERVED, reason)
-    inboxes = dialect.inbox_levels
-    if inboxes and not replies and any(level in inboxes for level in levels):
-        reason = f"a {inboxes[0]!r} level is the inbox of one client"
-        raise TranslationError(dialect.name, text, INBOX, reason)
+    if (fault := _reserved_fault(levels, dialect, replies=replies)) is not None:
+        raise TranslationError(dialect.name, text, *fault)
 
 
 def split_levels(text: str, dialect: Dialect) -> tuple[str, ...]:

@@ -149,6 +149,14 @@ class AnswersForNames(Protocol):
 
 
 @runtime_checkable
+class AnswersForPartitions(Protocol):
+    """A sink that can ask its broker, without a message, for a partition that a route names."""
+
+    def ask_about_partitions(self, chosen: Sequence[tuple[str, int]]) -> Iterator[NamesAnswer]:
+        """Yield what lacks a partition, of the names that a pattern selects; pattern and number."""
+
+
+@runtime_checkable
 class KeyedIds(Protocol):
     """A sink whose broker drops a repeated id: its ids follow from a secret of the gateway.
 

@@ -102,10 +102,10 @@ def _ask_http(
             http.receive_data(_read(sock, BLOCK, deadline))
     if not isinstance(event, h11.Response):
         raise RefusedByProxyError("it ended the connection")
-    if not 200 <= event.status_code < 300:  # noqa: PLR2004  # RFC 9110, 9.3.6: every 2xx connects
+    if not 200 <= event.status_code < 300:  # RFC 9110, 9.3.6: every 2xx connects
         reason = bytes(event.reason).decode("ascii", "replace")
         text = f"it answers {event.status_code} {reason}".rstrip() + f" to CONNECT {target}"
-        if event.status_code == 407:  # noqa: PLR2004  # it wants a log-in
+        if event.status_code == 407:  # it wants a log-in
             raise RefusedByProxyError(f"{text}; {_LOG_IN_HINT}", permanent=True)
         raise RefusedByProxyError(text)
     if http.trailing_data[0]:
@@ -123,7 +123,7 @@ def _ask_socks(
     methods = bytes((_NO_LOG_IN, _BY_PASSWORD) if by_password else (_NO_LOG_IN,))
     _write(sock, bytes((5, len(methods))) + methods, deadline)
     version, method = _exactly(sock, 2, deadline)
-    if version != 5:  # noqa: PLR2004  # SOCKS5
+    if version != 5:  # SOCKS5
         raise RefusedByProxyError("it does not speak SOCKS5")
     if method == _NONE_FITS or method not in methods:
         raise RefusedByProxyError(f"it wants another log-in; {_LOG_IN_HINT}", permanent=True)
@@ -137,7 +137,7 @@ def _ask_socks(
             raise RefusedByProxyError(f"it refuses the log-in; {_LOG_IN_HINT}", permanent=True)
     _write(sock, b"\5\1\0" + _socks_address(host) + port.to_bytes(2, "big"), deadline)
     version, reply, _, kind = _exactly(sock, 4, deadline)
-    if version != 5:  # noqa: PLR2004  # SOCKS5
+    if version != 5:  # SOCKS5
         raise RefusedByProxyError("it does not speak SOCKS5")
     if reply:
         text = _REPLIES.get(reply, f"failure {reply}")
@@ -152,7 +152,7 @@ def _socks_address(host: str) -> bytes:
         address = ipaddress.ip_address(host)
     except ValueError:
         return bytes((_NAME,)) + _socks_text("host", _wire_name(host))
-    return bytes((_IPV4 if address.version == 4 else _IPV6,)) + address.packed  # noqa: PLR2004
+    return bytes((_IPV4 if address.version == 4 else _IPV6,)) + address.packed
 
 
 def _socks_text(word: str, text: str) -> bytes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from threading import Condition, Lock
 from time import monotonic
 from typing import Final, Generic, TypeVar
@@ -100,16 +100,8 @@ class SentBatch:
 
 def finish_runs(answers: Iterable[tuple[SentBatch, int, Settlement]]) -> None:
     """Settle messages by batch and position, and answer each batch with its last one."""
-    for batch, positions, settlement in _runs(answers):
-        batch.finish(positions, settlement)
-
-
-def _runs(
-    answers: Iterable[tuple[SentBatch, int, Settlement]],
-) -> Iterator[tuple[SentBatch, list[int], Settlement]]:
-    """Yield the positions in a batch that have one settlement and follow one another."""
     for (batch, settlement), run in groupby(answers, itemgetter(0, 2)):
-        yield batch, [position for _, position, _ in run], settlement
+        batch.finish([position for _, position, _ in run], settlement)
 
 
 @dataclass(slots=True)
@@ -121,6 +113,9 @@ class SentMessage(Generic[T]):
     content: T
     since: float
     settlement: Settlement = ACCEPTED
+
+
+_ANSWER: Final = attrgetter("batch", "settlement")
 
 
 class SendWindow(Generic[T]):
@@ -164,16 +159,15 @@ class SendWindow(Generic[T]):
             publish(numbers)  # an answer waits for the lock
             self._next, since = numbers.stop, monotonic()
             self._batches.append(batch)
-            for number, (position, content) in zip(numbers, written, strict=True):
-                self._sent[number] = SentMessage(batch, position, content, since)
+            sent = [SentMessage(batch, position, content, since) for position, content in written]
+            self._sent.update(zip(numbers, sent, strict=True))
 
     def settle(self, numbers: Iterable[int], settlement: Settlement | None = None) -> None:
         """Settle messages by their numbers; without `settlement`, each as it has noted."""
         with self._changed:
             found = [self._sent.pop(number) for number in numbers if number in self._sent]
-            answers = ((each.batch, each.position, settlement or each.settlement) for each in found)
-            for batch, positions, answer in _runs(answers):
-                batch.settle(positions, answer)
+            for (batch, noted), run in groupby(found, _ANSWER):
+                batch.settle([each.position for each in run], settlement or noted)
             complete: list[SentBatch] = []
             while self._batches and self._batches[0].is_complete:
                 complete.append(self._batches.popleft())

@@ -7,11 +7,12 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import unquote
 
 import yaml
 
+from gateway.config.process import DEFAULT_URL
 from gateway.endpoints.broker_names import PLACEHOLDER, proposed_broker_id
 from gateway.imports.source_lines import LineStatus, OmittedLine, SourceLine, grouped
 from gateway.proofs.reverse_route import REVERSE_SUFFIX
@@ -79,6 +80,13 @@ class EndpointSetting:
     key: str
     value: Value
     note: str = ""
+
+
+LOSSY_NOTE: Final = (
+    "Different names become this one, as before; `lossy` accepts it. To keep them apart, use"
+    " captures of the pattern in the template, or give each route a name of its own, and remove"
+    " `lossy`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +233,7 @@ def _process(document: Document) -> Iterator[str]:
         yield f"gateway: {{name: {document.gateway}}}  # unique among your gateways, at each site"
         yield "archive: {path: archive}  # beside this file; `gateway reconcile archive` reads it"
         yield "spool: {path: spool}  # messages for a broker that is away"
-        yield "web: {}  # http://127.0.0.1:8047, which `gateway status` asks"
+        yield f"web: {{}}  # {DEFAULT_URL}, which `gateway status` asks"
         yield ""
 
 

@@ -35,7 +35,9 @@ MAX_HOPS: Final = 0xFF
 SIGNATURE_SIZE: Final = 13  # bytes
 # Returns the digest of a copy: of its canonical name, then the 16 bytes of its payload's hash.
 content_digest: Final[Callable[[bytes], str]] = xxh3_128_hexdigest
-_HOPS: Final = {hops: f"{hops:02x}" for hops in range(MAX_HOPS)}  # others are "ff"
+# Returns the text of a proof without a signature: of first id, last id, hops and digest.
+render_proof: Final[Callable[[str, str, int, str], str]] = "{}.{}.{:02x}.{}".format
+NEXT_HOPS: Final = (*range(1, MAX_HOPS + 1), MAX_HOPS)  # of a copy, by the hops of its message
 _FORM: Final = re.compile(
     r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})(?:\.([0-9a-f]{26}))?"
 )
@@ -64,10 +66,6 @@ def parse_proof(text: str) -> CopyProof | None:
     if found is None:
         return None
     return CopyProof(found[1], found[2], int(found[3], 16), found[4], found[5] or "")
-
-
-def render_proof(first: str, last: str, hops: int, digest: str) -> str:
-    return f"{first}.{last}.{_HOPS.get(hops, 'ff')}.{digest}"
 
 
 def signature(key: bytes, name: bytes, payload_hash: bytes, proof: str, path: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ files state, and by equal addresses: a finding that needs the latter begins with
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -30,7 +30,12 @@ from gateway.proofs.rules.cycles import (
     judge_cycle,
     prove_cycles,
 )
-from gateway.proofs.rules.overlap import MAX_FINDINGS_PER_RULE, NARROW_HINT, copied_finding
+from gateway.proofs.rules.overlap import (
+    MAX_FINDINGS_PER_RULE,
+    NARROW_HINT,
+    copied_finding,
+    more_hint,
+)
 from gateway.proofs.rules.overlap_search import find_copies
 from gateway.proofs.search.samples import translated_trials
 from gateway.routing.route import Route, unrecorded
@@ -132,7 +137,7 @@ class _CycleJudge:
 
     fleet: Fleet
     told: set[object] = field(default_factory=set)
-    found: Counter[str] = field(default_factory=Counter)
+    found: dict[str, list[Severity]] = field(default_factory=dict)
     left_out: dict[str, Flow] = field(default_factory=dict)
 
     def __call__(self, cycle: Cycle, names: Sequence[NameSet]) -> RouteFinding | None:
@@ -146,17 +151,18 @@ class _CycleJudge:
         if (key := (hops, finding.rule, finding.severity)) in self.told:
             return None
         self.told.add(key)
-        self.found[finding.route] += 1
-        if self.found[finding.route] > MAX_FINDINGS_PER_RULE:
+        found = self.found.setdefault(finding.route, [])
+        found.append(finding.severity)
+        if len(found) > MAX_FINDINGS_PER_RULE:
             self.left_out[finding.route] = cycle[0]
             return None
         return finding
 
     def more(self) -> Iterator[RouteFinding]:
         """Yield a note for each route with cycles that are not reported."""
-        for flow in self.left_out.values():
+        for route, flow in self.left_out.items():
             text = "names of this route travel in still more cycles; only the first are reported"
-            yield flow.finding("more", "note", text, "mend the findings above, then check again")
+            yield flow.finding("more", "note", text, more_hint(self.found[route]))
 
     def _is_known(self, cycle: Cycle) -> bool:
         """Return whether the gateway of a cycle finds it alone."""
@@ -260,7 +266,7 @@ class _Doubles:
 
     def findings(self, flow: Flow, others: Iterator[Flow]) -> Iterator[RouteFinding]:
         """Yield the findings about `flow` and each of `others`, which may repeat."""
-        found = 0
+        found: list[Severity] = []
         for other in dict.fromkeys(others):
             pair = other.source.number, flow.source.number
             if pair in self._told or self._is_known(other, flow) or _divide(other, flow):
@@ -272,12 +278,11 @@ class _Doubles:
                 return
             if (finding := self._finding(other, flow)) is not None:
                 self._told.add(pair)
-                found += 1
+                found.append(finding.severity)
                 yield finding
-            if found >= MAX_FINDINGS_PER_RULE:
+            if len(found) >= MAX_FINDINGS_PER_RULE:
                 text = "still more routes may carry messages of this one; only the first are told"
-                hint = "mend the findings above, then check again"
-                yield flow.finding("more", "note", text, hint)
+                yield flow.finding("more", "note", text, more_hint(found))
                 return
 
     def _finding(self, one: Flow, other: Flow) -> RouteFinding | None:

@@ -10,6 +10,7 @@ from gateway.dialects.base import Dialect
 from gateway.errors import SubjectError, TranslationError
 from gateway.model.message import HEADER_FIELDS, NO_HEADERS, Headers, Properties
 from gateway.routing.route import Target
+from gateway.routing.router import Delivery
 
 OPTIONAL_FIELDS: Final = tuple(
     name
@@ -43,10 +44,14 @@ def map_reply(
     return headers, tuple(lost)
 
 
-def with_own(properties: Properties, own: Properties) -> Properties:
-    """Return the properties of a copy with the gateway's `own`; without one that is None there."""
-    found = {**properties, **own}
-    for name, value in own.items():
-        if value is None:
-            del found[name]
-    return found
+def with_own(properties: Properties, delivery: Delivery) -> Properties:
+    """Return the properties of a copy: with those that only the gateway writes at the target.
+
+    Copies of messages without properties share the result.
+    """
+    own, removed = delivery.own, delivery.removed
+    if not properties:
+        return own
+    if removed:
+        properties = {key: value for key, value in properties.items() if key not in removed}
+    return {**properties, **own} if own else properties

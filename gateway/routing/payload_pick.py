@@ -119,7 +119,7 @@ class PayloadPick:
         return found
 
 
-def parse_pick(  # noqa: PLR0913  # the keys of a configuration
+def parse_pick(  # the keys of a configuration
     *,
     pick: Sequence[str] | None,
     sets: Mapping[str, Value],

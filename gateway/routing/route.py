@@ -240,15 +240,19 @@ class Route:
 
     def why_not(self, levels: tuple[str, ...]) -> str:
         """Return why the route does not take a name with these canonical levels; "" if it does."""
-        if not self.source.selects(levels):
-            return self.source.mismatch(levels)
-        return self._why_excluded(levels)
+        if self.source.selects(levels):
+            return self._why_excluded(levels)
+        return self._why_reserved(levels) or self.source.mismatch(levels)
 
     def _why_excluded(self, levels: tuple[str, ...]) -> str:
         """Return why the route does not take a name that its pattern selects."""
         for exclude in self.excludes:
             if exclude.selects(levels):
                 return f"excluded by {exclude.text!r}"
+        return self._why_reserved(levels)
+
+    def _why_reserved(self, levels: tuple[str, ...]) -> str:
+        """Return why a name stays in its system; "" where the pattern names such names."""
         fault = system_fault(levels, self.dialect)
         return "" if fault is None or self.names_system else f"{fault[1]}; name them in the pattern"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -42,8 +42,8 @@ from gateway.routing.tags import Tag, TagMode, TagSelection, join_tags, parse_ta
 from gateway.routing.template_functions import Levels
 from gateway.translate.shorten import ShortNames, resolved
 
-MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries; then it is cleared
-MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages; likewise
+MAX_CACHE_SIZE: Final = 48 << 20  # bytes of the cached names and deliveries
+MAX_FIELDS_SIZE: Final = 16 << 20  # bytes of those for names and fields of messages
 MAX_WIRE_NAMES_SIZE: Final = 12 << 20  # bytes of canonical names; likewise
 _DELIVERY_OVERHEAD: Final = 800  # bytes of a delivery and its match beside their texts
 _NAME_OVERHEAD: Final = 200  # bytes of a name and its canonical form beside their texts
@@ -84,8 +84,9 @@ class Delivery:
     source_mark: str = ""  # of the source's broker and the name there, for the origin path
     target_mark: str = ""  # of the target's broker and the name there
     wire_name: bytes = b""  # the canonical name at the target, for the digest of a copy
-    # properties that only the gateway writes there; None removes one
+    # properties that only the gateway writes there, and names of such ones that its copies lack
     own: Properties = field(default_factory=lambda: NO_PROPERTIES)
+    removed: frozenset[str] = frozenset()
     fields: str = ""  # those of the message in the name, as JSON; empty for a name without any
 
 
@@ -110,7 +111,7 @@ class Router(LimitedCache[str, tuple[RouteMatch, ...]]):
     A name alone does not tell the copies of a route that uses fields of the message: by its name,
     such a copy is refused with the rule `field`, and `match` has it.
 
-    Mutable: the caches grow up to a number of bytes and are then cleared.
+    Mutable: the caches grow up to a number of bytes.
     """
 
     def __init__(
@@ -260,7 +261,7 @@ def _deliveries(
     )
 
 
-def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for one target
+def _deliveries_to(  # the facts of one message for one target
     route: Route,
     target: Target,
     selections: Sequence[TagSelection],
@@ -300,15 +301,19 @@ def _deliveries_to(  # noqa: PLR0913, PLR0917  # the facts of one message for on
             source_mark=source_mark,
             target_mark=identity.mark(target.broker, name, dialect, wire),
             wire_name=wire.encode("utf-8", "surrogatepass"),
-            own=own,
-            fields=_recorded(route, target, values),
+            own={key: value for key, value in own.items() if value is not None} or NO_PROPERTIES,
+            removed=frozenset(key for key, value in own.items() if value is None),
+            fields=_recorded(route, {each.name for each in target.name_fields}, values),
         )
     for refusal in refused:
-        yield Delivery(route, target, "", next(labels), refusal.rule, str(refusal))
+        label, proven = next(labels), _recorded(route, set(), values)
+        yield Delivery(route, target, "", label, refusal.rule, str(refusal), fields=proven)
 
 
 def _own(route: Route, target: Target, captures: Mapping[str, Levels], carried: str) -> Properties:
-    """Return the properties that the gateway writes itself; `carried` is the name at the source.
+    """Return the properties that only the gateway writes, or None for those that a copy lacks.
+
+    `carried` is the name at the source.
 
     Raises:
         TranslationError: as `Target.partition_for`.
@@ -335,14 +340,14 @@ def _proven(writer: Route, name: str, values: FieldValues) -> tuple[Sequence[Tag
     return ([], "") if found is None else ([found], str(claimed))
 
 
-def _recorded(route: Route, target: Target, values: FieldValues) -> str:
-    """Return the fields in a name for its row, in which a missing one is null.
+def _recorded(route: Route, used: Collection[str], values: FieldValues) -> str:
+    """Return the fields `used` in a name for its row, in which a missing one is null.
 
-    Empty without any, and where the route redacts one of them.
+    A proven name is one of them. Empty without any, and where the route redacts one of them.
     """
-    if not target.name_fields and route.names_of is None:
+    if not used and route.names_of is None:
         return ""
-    names = sorted({each.name for each in target.name_fields})
+    names = sorted(used)
     names += [SOURCE_FIELD] if route.names_of is not None else []
     properties = [each for each in names if not is_payload_field(each)]
     if any(is_redacted(each, route.archive_redact) for each in properties):

@@ -173,7 +173,7 @@ class FoundPlaceholder:
     part: LevelPart | RestPlaceholder
 
 
-def parse_template(  # noqa: PLR0913  # a text, and all that it may use
+def parse_template(  # a text, and all that it may use
     text: str,
     dialect: Dialect,
     source: SourcePattern,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -17,10 +17,9 @@ from gateway.runtime.inbound.source_memories import SourceMemories
 from gateway.runtime.monitor.watchdog import Heartbeat
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.spool import Spool
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.connection_log import ConnectionLog
-from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
-from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
 from gateway.translate.shorten import ShortNames
 
@@ -33,8 +32,8 @@ class GatewayContext:
 
     identity: GatewayIdentity
     lanes: Mapping[str, Lane]
-    ledger: Ledger
-    message_ids: MessageIds
+    recorder: BatchRecorder
+    message_ids: Iterator[bytes]  # of this run
     echoes: EchoCache
     heartbeats: Mapping[str, Heartbeat]  # by route; only routes with a heartbeat
     connections: ConnectionLog | None = None  # with an archive only

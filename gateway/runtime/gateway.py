@@ -30,6 +30,7 @@ from gateway.runtime import archive_setup, wiring
 from gateway.runtime.context import GatewayContext, SourceBinding, TraceBatch
 from gateway.runtime.delivery.backlog import SpoolLimits
 from gateway.runtime.delivery.dead_letter import DeadLetter, picks
+from gateway.runtime.delivery.rows import message_ids
 from gateway.runtime.endpoint_uses import earlier_names, echo_brokers
 from gateway.runtime.identity import gateway_identity
 from gateway.runtime.inbound.echo_cache import EchoCache
@@ -42,11 +43,10 @@ from gateway.runtime.monitor.watchdog import Watchdog
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool import Spool, stranded
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.batch_recorder import ArchiveAppend, BatchRecorder
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import EndpointState, RouteCounters
-from gateway.runtime.record.ledger import ArchiveAppend, Ledger
 from gateway.runtime.record.loop_suspicions import LoopSuspicions
-from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.record.recent_names import RecentNames
 from gateway.runtime.reload import ActiveEndpoints, warn_of_restart_sections
 from gateway.runtime.restore import RetainedRestorer
@@ -100,7 +100,7 @@ class Gateway:
         self.suspicions = LoopSuspicions()
         self.recent_names = RecentNames()
         self._clock = RowClock()
-        self._message_ids = MessageIds(self.started)
+        self._message_ids = message_ids(self.started)
         self._span_recorder: SpanRecorder | None = None
         self._announcer = StateAnnouncer(lambda: self.configuration.state, self.lanes, self.pumps)
         self._restorer = RetainedRestorer(self.lanes, self._retained_readers)
@@ -132,12 +132,14 @@ class Gateway:
             append = later = _watched(append, self._watch)
         keep = self.dead_letters.put if self.dead_letters else self._publish_only
         keeps = self.dead_letters is not None
-        ledger = Ledger(self.counters, append, keep, self._find_route, self._clock, keeps, later)
+        recorder = BatchRecorder(
+            self.counters, append, keep, self._find_route, self._clock, keeps, later
+        )
         running = self.configuration
         self._context = context = GatewayContext(
             identity,
             self.lanes,
-            ledger,
+            recorder,
             self._message_ids,
             self._echoes,
             self.heartbeats,
@@ -149,7 +151,7 @@ class Gateway:
                 self.lease,
                 ran_before=self._connections is not None and self._connections.ran_before,
             ),
-            self._spools(ledger),
+            self._spools(recorder),
             wiring.path_rules(running),
             self.suspicions,
             recent_names=self.recent_names,
@@ -275,7 +277,7 @@ class Gateway:
         )
         for last in archive_setup.last_times(root, name, self.spool_database):
             self._clock.continue_from(last)
-        self._message_ids = MessageIds(run := self._clock())
+        self._message_ids = message_ids(run := self._clock())
         term = self._term(run)
         sources = earlier_names(self.configuration)
         head = LocalHead(root, name, settings.writer, options.seal_key, self._clock, instance, term)
@@ -334,14 +336,14 @@ class Gateway:
         self._span_recorder = open_span_recorder(ref, self.configuration.gateway.name)
         return Tracer(self._span_recorder, ref.sample, self._clock).trace
 
-    def _spools(self, ledger: Ledger) -> Callable[[str], Spool | None]:
+    def _spools(self, recorder: BatchRecorder) -> Callable[[str], Spool | None]:
         """The function that makes the spool of the lane to an endpoint; None without a spool."""
         spool, database = self.configuration.spool, self.spool_database
         if database is None or spool is None:
             return lambda _: None
         limits = SpoolLimits(spool.bytes, spool.messages, spool.seconds)
         return lambda name: Spool(
-            name, database, ledger, limits, self.configuration.endpoints[name].was
+            name, database, recorder, limits, self.configuration.endpoints[name].was
         )
 
     def _count_dead_letters(self) -> None:

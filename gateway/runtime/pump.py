@@ -43,11 +43,11 @@ class Pump:
         self._next_binding: SourceBinding | None = None  # set by a reload
         self.begun = False  # to receive from the source of the binding
         self._opening = False  # the source; nobody waits for the end of that at a stop
-        watched, ledger = watched_by(binding.rules.router.routes), context.ledger
+        watched, recorder = watched_by(binding.rules.router.routes), context.recorder
         self.gaps = GapRecorder(
             binding.source,
             watched,
-            ledger,
+            recorder,
             context.connections,
             lambda: self._relay.oldest_unsettled,
         )
@@ -153,7 +153,7 @@ class Pump:
             return
         with suppress(LeaseNotHeldError):
             self._context.require_lease()
-            since = self._context.ledger.clock()
+            since = self._context.recorder.clock()
             if self.gaps.keeps_nothing:
                 since = self._relay_rest(since)
             self.gaps.stopped(since, removed=self._removed)
@@ -184,7 +184,7 @@ class Pump:
                     self._relay.relay(batch)
                 elif not waits:
                     if intake is None:
-                        since = self._context.ledger.clock()
+                        since = self._context.recorder.clock()
                     break
         except GatewayError as error:  # also of another client that takes the session now
             self._lost(error)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from time import monotonic
 from typing import Final, TypeAlias
 
@@ -83,7 +84,7 @@ class Relay:
         self._thinned = {each.endpoint for each in targets if each.thin is not None}
         self.cut_log.two_way = {each.name for each in routes if each.inverse}
         self._over_names = next((each.name for each in routes if each.names_of is not None), "")
-        counters = context.ledger.counters
+        counters = context.recorder.counters
         dialect = binding.rules.router.dialect
         self._mapper = HeaderMapper(
             context.identity, dialect, counters, context.path_rules, context.replies.note
@@ -168,7 +169,7 @@ class Relay:
             held: Sequence[HeldBack] = ()
             thinning = lane.thinning
             if endpoint in self._thinned or thinning.intervals or thinning.changes:
-                counters = self._context.ledger.counters
+                counters = self._context.recorder.counters
                 made, held = thin_out(made, in_flight, thinning, self.in_flight, counters)
             parts = [made] if made.size <= MAX_PART_BYTES else [*_parts_of(made)]
             outbound += [(part, lane.deliver) for part in parts if part.messages]
@@ -193,7 +194,7 @@ class Relay:
             self._ask_for_broker_id(each.endpoint)
             self._asked.add(each)
         for route, reason in received.left_out:
-            self._context.ledger.counters[route].count_left_out(reason)
+            self._context.recorder.counters[route].count_left_out(reason)
         for failure in received.failures:
             log.error(
                 "internal error while routing",
@@ -255,15 +256,15 @@ class Relay:
                 in_flight.when_settled(heartbeat.note_delivered)
 
     def _track(self, batch: Batch) -> InFlightBatch:
-        ledger = self._context.ledger
-        ids = self._context.message_ids.take(len(batch.messages))
+        recorder = self._context.recorder
+        ids = [*islice(self._context.message_ids, len(batch.messages))]
         system = self._binding.rules.router.dialect.name
-        origin = BatchOrigin(self._state.name, system, ledger.clock())
+        origin = BatchOrigin(self._state.name, system, recorder.clock())
         received = ReceivedBatch(
-            batch.messages, origin, ids, batch.identities, archived=ledger.archive is not None
+            batch.messages, origin, ids, batch.identities, archived=recorder.archive is not None
         )
         part = ConnectionPart(self._connection, self._arrived is None)
-        in_flight = InFlightBatch(batch, received, ledger, self.in_flight.discard, part)
+        in_flight = InFlightBatch(batch, received, recorder, self.in_flight.discard, part)
         if self._arrived is not None:
             self._arrived = in_flight.arrived
         self.in_flight.add(in_flight)

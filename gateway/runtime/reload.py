@@ -242,7 +242,7 @@ class ActiveEndpoints:
         for tap in self.taps.values():
             tap.state.hasten()
         for target in targets:
-            if target not in self.taps and context.ledger.archive is not None:
+            if target not in self.taps and context.recorder.archive is not None:
                 self.taps[target] = wiring.make_tap(wanted, target, context)
                 self.taps[target].start()
 

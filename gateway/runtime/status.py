@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import gateway
-from gateway.archive.journal.rolling import Backlog
+from gateway.archive.journal.rolling import WaitingJournals
 from gateway.check.guarantee import effective_mode
 from gateway.config.load import Configuration
 from gateway.endpoints.base import CountsBacklog, Sink, Source, address_of
@@ -106,7 +106,7 @@ class Status:
     reload_refused: str = ""  # why the last one was
     suspected_loops: tuple[SuspectedLoop, ...] = ()
     stranded: tuple[tuple[str, int], ...] = ()  # endpoints without a route: messages on disk
-    journals: Backlog = Backlog()  # noqa: RUF009  # a frozen value
+    journals: WaitingJournals = WaitingJournals()  # noqa: RUF009  # a frozen value
 
 
 def take_status(running: Gateway) -> Status:
@@ -139,7 +139,7 @@ def take_status(running: Gateway) -> Status:
         reload_refused=running.reload_refused,
         suspected_loops=running.suspicions.current(),
         stranded=running.stranded,
-        journals=archive.backlog if archive else Backlog(),
+        journals=archive.backlog if archive else WaitingJournals(),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
+from itertools import islice
 from time import monotonic
 from typing import Final
 
@@ -37,7 +38,7 @@ class Tap:
         self._source = source
         self._backoff = backoff
         self._context = context
-        self._gaps = GapRecorder(source, [target], context.ledger, context.connections)
+        self._gaps = GapRecorder(source, [target], context.recorder, context.connections)
         self._stop = threading.Event()
         self._read_until = 0.0  # monotonic; of a stop
         self._has_all = False  # since the stop
@@ -72,7 +73,7 @@ class Tap:
                     self._source.open()
                     self._gaps.connected()
                     self.state.connected()
-                at, stopping = self._context.ledger.clock(), self._stop.is_set()
+                at, stopping = self._context.recorder.clock(), self._stop.is_set()
                 if (batch := self._source.receive(RECEIVE_TIMEOUT)) is not None:
                     self._record(batch)
                 else:
@@ -97,15 +98,15 @@ class Tap:
                 self.state.pause(pause)
         with suppress(LeaseNotHeldError):
             self._context.require_lease()
-            self._gaps.stopped(self._context.ledger.clock(), unread=not self._has_all)
+            self._gaps.stopped(self._context.recorder.clock(), unread=not self._has_all)
 
     def _record(self, batch: Batch) -> None:
         count, tap = len(batch.messages), self.target
         self.state.messages += count
-        ledger, ids = self._context.ledger, self._context.message_ids
-        at = ledger.clock()
+        recorder, ids = self._context.recorder, self._context.message_ids
+        at = recorder.clock()
         self._gaps.last_message = at
         origin = BatchOrigin(tap.endpoint, tap.system, at)
-        received = ReceivedBatch(batch.messages, origin, ids.take(count))
+        received = ReceivedBatch(batch.messages, origin, [*islice(ids, count)])
         rows = received.observed_rows(tap.route, tap.target)
-        ledger.write([rows], [], lambda: batch.settle([ACCEPTED] * count))
+        recorder.write([rows], [], lambda: batch.settle([ACCEPTED] * count))

@@ -88,7 +88,7 @@ def make_sink_binding(
     )
 
 
-def make_source_binding(  # noqa: PLR0913, PLR0917  # the parts of a gateway that a source meets
+def make_source_binding(  # the parts of a gateway that a source meets
     configuration: Configuration,
     name: str,
     source: Source | None = None,

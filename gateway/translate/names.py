@@ -34,7 +34,7 @@ from gateway.translate.shorten import (
     shortened,
 )
 
-MAX_CACHE_SIZE: Final = 32 << 20  # bytes of the translations of a translator; then it is cleared
+MAX_CACHE_SIZE: Final = 32 << 20  # bytes of the translations of a translator
 
 
 class OnUnmappable(Enum):

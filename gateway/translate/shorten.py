@@ -46,8 +46,8 @@ class ShortNames(Protocol):
 class ShortNamesInMemory:
     """A dictionary of short names in memory, until it gets a persistent one behind it.
 
-    It is cleared at MAX_SIZE bytes: only a gateway without archive keeps its names here. With a
-    persistent dictionary behind it, it keeps no names itself.
+    It drops a quarter of them at MAX_SIZE bytes: only a gateway without archive keeps its names
+    here. With a persistent dictionary behind it, it keeps no names itself.
     Mutable: shared by the translators of a gateway.
     """
 

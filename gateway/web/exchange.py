@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import h11
 
-from gateway.web.admission import PeerConnection
+from gateway.web.connection_limits import PeerConnection
 
 MAX_PARAMETERS: Final = 8  # of one query
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})

@@ -76,6 +76,11 @@ def _state(
     return next(_troubles(route, source, target, at), (FlowState.CONNECTED, ""))
 
 
+def no_heartbeat(limit: float) -> str:
+    """Return the reason of a route whose last heartbeat is `limit` seconds old, or older."""
+    return f"no heartbeat for more than {limit:g} s"
+
+
 def _troubles(
     route: RouteStatus, source: EndpointStatus, target: EndpointStatus, at: Moment
 ) -> Iterator[tuple[FlowState, str]]:
@@ -104,7 +109,7 @@ def _silences(
         yield FlowState.STUCK, f"no answer from {target.name} for {target.silence:.0f} s"
     age = route.heartbeat_age
     if age is not None and age >= at.max_heartbeat_age:
-        yield FlowState.STUCK, f"no heartbeat for {age:.0f} s"
+        yield FlowState.STUCK, no_heartbeat(at.max_heartbeat_age)
     for latest in (route.totals.refused.get(name) for name in (target.name, "")):
         if latest is not None and at.time - latest.time / MICROSECONDS < REFUSAL_SECONDS:
             yield FlowState.REFUSING, f"messages become dead letters, the latest by {latest.rule}"

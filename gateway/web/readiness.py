@@ -11,7 +11,7 @@ from gateway.runtime.monitor.watchdog import MAX_MISSED
 from gateway.runtime.record.counters import ConnectionState
 from gateway.runtime.status import EndpointStatus, Status
 from gateway.terminal.units import counted
-from gateway.web.flow_state import MICROSECONDS
+from gateway.web.flow_state import MICROSECONDS, no_heartbeat
 
 MAX_TEXT: Final = 300  # characters of a name or a reason
 
@@ -25,7 +25,7 @@ def reasons(status: Status, spool_percent: float) -> Iterator[str]:
         yield from _of_endpoint(end, spool_percent)
     limit = MAX_MISSED * status.heartbeat_seconds
     for name in sorted({each.name for each in status.routes if (each.heartbeat_age or 0) >= limit}):
-        yield f"route {name}: no heartbeat for more than {limit:g} s"
+        yield f"route {name}: {no_heartbeat(limit)}"
     if status.archive_failure:
         yield f"archive: {status.archive_failure}"
     if status.spool_failure:

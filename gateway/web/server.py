@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from gateway.config.process import WebSettings
 from gateway.errors import WebError
-from gateway.web.admission import Connections, PeerConnection, address_of
 from gateway.web.application import PROBE_PATHS, SLOW_PATHS, WebApplication
+from gateway.web.connection_limits import Connections, PeerConnection, address_of
 from gateway.web.exchange import HttpRequest, HttpResponse, as_json
 from gateway.web.http_connection import serve
 from gateway.web.rate_history import SAMPLE_INTERVAL

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final
 
-from gateway.web.admission import PeerConnection
+from gateway.web.connection_limits import PeerConnection
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,11 @@ from tests.waiting import PATIENCE
 class ServerProcess:
     """A broker that listens on `port` and writes its log to `folder`. Mutable.
 
-    `store` is what it keeps of its messages there.
+    `store` is what it keeps of its messages there, `orderly` the signal that stops it.
     """
 
     store = ""
+    orderly = signal.SIGTERM
 
     def __init__(self, folder: Path, port: int, command: Sequence[str | Path]) -> None:
         self.folder, self.port = folder, port
@@ -58,7 +59,7 @@ class ServerProcess:
         return (self.folder / "log").read_text(errors="replace")
 
     def stop(self) -> None:
-        self._end(signal.SIGTERM)
+        self._end(self.orderly)
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)

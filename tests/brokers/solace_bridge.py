@@ -16,7 +16,6 @@ pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gatewa
 from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.model.message import Message
 from gateway.model.outcome import ACCEPTED
 from tests.brokers.running import Process
@@ -35,9 +34,6 @@ class StoredBroker:
         self.port = 0
         self._process: subprocess.Popen[str] | None = None
         self.start()
-
-    def settings(self, port: int = 0) -> SolaceSettings:
-        return SolaceSettings(url=f"tcp://127.0.0.1:{port or self.port}", connect_timeout=5.0)
 
     def start(self) -> None:
         command = [sys.executable, "-m", "gateway", "broker", "smf", "--port", str(self.port)]

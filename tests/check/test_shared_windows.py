@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.check.doubts import doubts
+from gateway.check.unlikely_settings import doubts
 from gateway.config.load import load
 
 ENDPOINTS = """\

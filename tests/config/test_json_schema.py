@@ -33,6 +33,21 @@ SAME = [  # a text, and whether both the loader and the schema accept it
         "endpoints: {a: {kind: mqtt}}\nroutes: {r: {from: [{endpoint: a, pattern: x}], "
         "to: [{endpoint: a, template: y, on_too_long: shorten}]}}", True, id="lists",
     ),
+    pytest.param(
+        "endpoints: {a: {kind: mqtt}}\n"
+        "routes: {r: {from: [], to: {endpoint: a, template: y}}}", False, id="no-source",
+    ),
+    pytest.param(
+        "endpoints: {a: {kind: mqtt}}\n"
+        "routes: {r: {from: {endpoint: a, pattern: x}, to: []}}", False, id="no-target",
+    ),
+    pytest.param(f"endpoints: {{a: {{kind: mqtt, allow: []}}}}\n{ROUTE}", False, id="no-allow"),
+    pytest.param(
+        "endpoints: {a: {kind: mqtt}}\n"
+        "routes: {r: {from: {endpoint: a, pattern: x}, to: {endpoint: a, template: []}}}",
+        False,
+        id="no-template",
+    ),
     pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}\nachive: {{}}", False, id="section"),
     pytest.param(f"endpoints: {{a: {{kind: mqtt}}}}\n{ROUTE}\narchive: {{}}", False, id="no-path"),
     pytest.param(

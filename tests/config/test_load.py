@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -483,3 +484,37 @@ def test_an_observed_subscription_is_a_pattern_of_the_target(tmp_path: Path) -> 
     found = findings(tmp_path, ENDPOINTS + route)
 
     assert [finding.rule for finding in found] == ["empty-element"]
+
+
+ALLOWED_NONE = ENDPOINTS.replace("dialect: ems}", "dialect: ems, allow: []}")
+NO_ENTRY = "the list is empty; write an entry"
+SAYS_NONE = f"{NO_ENTRY}, or remove the key"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (ENDPOINTS + re.sub("from: .*", "from: []", ROUTE), f"6:11: {NO_ENTRY}"),
+        (ENDPOINTS + re.sub("to: .*", "to: []", ROUTE), f"7:9: {NO_ENTRY}"),
+        (ENDPOINTS + re.sub("template: .*", "template: []}", ROUTE), f"7:35: {SAYS_NONE}"),
+        (ALLOWED_NONE + ROUTE, f"3:44: {SAYS_NONE}"),
+        (f"{ENDPOINTS}routes: {{}}\n", "4:9: no routes; add a route"),
+        (ENDPOINTS, "1:1: no routes; add a section `routes:`"),
+        ("endpoints: {}\nroutes: {}\n", "2:9: no routes; add a route"),
+    ],
+    ids=["from", "to", "template", "allow", "routes", "no-routes", "nothing"],
+)
+def test_what_needs_an_entry_is_refused_where_it_is_empty(
+    tmp_path: Path, text: str, found: str
+) -> None:
+    """An empty list of sources was a route less, and an empty `allow` allowed every name."""
+    assert list(map(str, findings(tmp_path, text))) == [f"{tmp_path / 'gateway.yaml'}:{found}"]
+
+
+@pytest.mark.parametrize("more", ["exclude: []", "exclude: [], tags: {}"])
+def test_an_empty_list_that_means_what_an_absent_one_does_is_legal(
+    tmp_path: Path, more: str
+) -> None:
+    text = ENDPOINTS + ROUTE.replace('{rest...}"}', f'{{rest...}}", {more}}}', 1)
+
+    assert read(tmp_path, text).routes == read(tmp_path, ENDPOINTS + ROUTE).routes

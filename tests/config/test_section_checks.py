@@ -53,6 +53,10 @@ def test_a_safe_section_is_accepted(tmp_path: Path, web: str, expected: WebSetti
     [
         ("web: {address: 0.0.0.0}\n", "open-page", 16),
         ("web: {address: plant.example}\n", "open-page", 16),
+        ("web: {address: '127.0.0.1:8047'}\n", "value", 16),
+        ("web: {address: '[::]:8047'}\n", "value", 16),
+        ("web: {address: 0.0.0.0, token: '${env:ABSENT}'}\n", "missing-secret", 32),
+        ("web: {address: 0.0.0.0, token: null}\n", "open-page", 16),
         ("web: {token: 0123456789abcdef}\n", "plain-secret", 14),
         ("web: {token: '${env:SHORT}'}\n", "weak-token", 14),
         ("web: {token: '${env:NOTHING}'}\n", "weak-token", 14),

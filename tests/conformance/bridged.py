@@ -81,9 +81,10 @@ class Bridged:
 
     def __post_init__(self) -> None:
         file = self.folder / "gateway.yaml"
+        allow = {"allow": self.allow} if self.allow else {}
         text = CONFIG.format(
             hops=MAX_HOPS, folder=self.folder, number=self.number,
-            there=written(self.settings, self.folder, backoff_max=1, allow=self.allow),
+            there=written(self.settings, self.folder, backoff_max=1, **allow),
         )  # fmt: skip
         file.write_text(text + self.routes)
         self.configuration = load(file)

@@ -244,14 +244,6 @@ ABSENT: Final[Mapping[str, tuple[str, ...]]] = {  # ways that a system does not 
     "solace-direct": ("loss",),
 }
 REFUSING: Final = {"nats", "nats-core", "rabbitmq", "amqp", "solace"}  # names, and nothing else
-WAITS: Final = "the library waits for ten seconds before it gives an unanswered connection up"
-LOSES: Final = "of what nats-server acknowledged by MQTT before a stop, some never comes"
-FAULTS: Final = {  # that are known, by event and system; none of them shows in each run
-    ("close-before-answers", "solace-direct"): WAITS,
-    ("close-before-room", "solace"): WAITS,
-    ("close-before-room", "solace-direct"): WAITS,
-    ("stop-under-load", "mqtt-nats"): LOSES,  # in one run of three
-}
 SLOW: Final = {"jms", "jms-non-persistent", "rabbitmq", "amqp"}  # their brokers start slowly
 ENDS: Final = {"kill-in-silence", "kill-under-load", "stop-under-load", "wiped"}
 
@@ -259,14 +251,11 @@ ENDS: Final = {"kill-in-silence", "kill-under-load", "stop-under-load", "wiped"}
 def rows() -> Iterator[pytest.ParameterSet]:
     for event, name in product(EVENTS, COLUMNS):
         absent = {*ABSENT.get(name, ())} | ({"refusal"} if name not in REFUSING else set())
-        fault = FAULTS.get((event.name, name))
         marks = []
         if lacks := [each for each in event.needs if each in absent]:
             marks.append(pytest.mark.skip(reason=f"no {lacks[0]}"))
-        elif name in NIGHTLY or fault or (name in SLOW and event.name in ENDS):
+        elif name in NIGHTLY or (name in SLOW and event.name in ENDS):
             marks.append(pytest.mark.nightly)
-        if fault:
-            marks.append(pytest.mark.xfail(strict=False, reason=fault))
         yield pytest.param(event, name, id=f"{event.name}-{name}", marks=marks)
 
 

@@ -138,6 +138,16 @@ def planned_stop_under_load(trial: Trial) -> None:
     trial.start()
 
 
+def stop_while_frozen(trial: Trial) -> None:
+    trial.publish()
+    trial.settle()
+    trial.publish()
+    trial.hold()
+    trial.stop_while_frozen()
+    trial.publish()
+    trial.start()
+
+
 def handover(trial: Trial) -> None:
     trial.publish()
     trial.settle()
@@ -352,6 +362,7 @@ EVENTS: Final = (
     Event("kill-with-its-broker", kill_with_its_broker, has_a_broker),
     Event("planned-stop", planned_stop, exact=True),
     Event("planned-stop-under-load", planned_stop_under_load),
+    Event("stop-while-frozen", stop_while_frozen, has_a_broker),
     Event("handover", handover, exact=True, in_pair=True),
     Event("takeover", takeover, outlives, in_pair=True),
     Event("takeover-from-frozen", takeover_from_a_frozen_holder, outlives, in_pair=True),
@@ -391,6 +402,8 @@ ELSEWHERE: Final = {  # than in a folder, and not nightly: a position, a session
     ("handover", "nats"),
 }
 SLOW: Final = {  # the broker starts slowly, or waits for its `ack_wait` at each stop
+    *(("stop-while-frozen", each) for each in ("kafka", "kafka-partitions", "jms", "jms-queue")),
+    *(("stop-while-frozen", each) for each in ("rabbitmq", "rabbitmq-stream", "amqp")),
     ("kill-with-its-broker", "rabbitmq"),
     ("kill-with-its-broker", "rabbitmq-stream"),
     ("kill-with-its-broker", "amqp-quorum"),

@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +21,7 @@ import gateway.cli
 from deploy.artefacts import SUMS, write_documents
 from deploy.release import ROOT
 from gateway.cli.shell.files import FILES
+from tests.docs_groups import group
 
 VERSION = gateway.__version__
 OUTSIDE = {
@@ -35,6 +38,30 @@ def run(command: Sequence[object], folder: Path, given: str = "") -> str:
     )  # fmt: skip
     assert done.returncode == 0, (command, done.stdout, done.stderr)
     return done.stdout
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_uv_and_pipx_install_the_wheel_as_the_page_prints_it(tmp_path: Path) -> None:
+    tools, release = tmp_path / "tools", tmp_path / "release"
+    run([sys.executable, "-m", "venv", tools], tmp_path)
+    run([tools / "bin/pip", "install", "--quiet", "hatchling", "pipx", "uv"], tmp_path)
+    build = [tools / "bin/python", "-m", "hatchling", "build", "--target", "wheel"]
+    run([*build, "--directory", release], ROOT)
+    commands = group("installed")
+    assert [each.words[0] for each in commands] == ["uv", "pipx"]
+
+    for command in commands:
+        home = tmp_path / command.words[0]
+        settings = {
+            "PATH": f"{tools / 'bin'}:{os.environ['PATH']}",
+            "UV_TOOL_DIR": home / "tools", "UV_TOOL_BIN_DIR": home / "bin",
+            "PIPX_HOME": home / "home", "PIPX_BIN_DIR": home / "bin", "PIPX_MAN_DIR": home / "man",
+        }  # fmt: skip
+        run(["env", *(f"{name}={value}" for name, value in settings.items()),
+             "sh", "-c", command.text], release)  # fmt: skip
+        shown = run([home / "bin/gateway", "try"], tmp_path, "plant/v1.2//temperature 21.5\n")
+        assert "  -> nats plant.v1%2E2.%-.temperature 21.5\n" in shown
 
 
 @pytest.mark.nightly
@@ -57,6 +84,11 @@ def test_a_release_is_installed_and_runs_without_the_checkout(tmp_path: Path) ->
     assert listed["metadata"]["component"]["version"] == VERSION
     assert {"pyarrow", "pyyaml"} <= {each["name"] for each in listed["components"]}
 
+    with tarfile.open(folder / f"gateway-{VERSION}.tar.gz") as archive:
+        held = {each.name.partition("/")[2] for each in archive if not each.isdir()}
+    tracked = set(run(["git", "ls-files"], ROOT).splitlines())
+    assert held == {*tracked, "PKG-INFO"}
+
     run([sys.executable, "-m", "venv", "--without-pip", venv], empty)
     for package in (wheel, f"gateway-{VERSION}.tar.gz"):
         pip = [sys.executable, "-m", "pip", "--python", venv / "bin/python", "--quiet"]
@@ -70,6 +102,15 @@ def test_a_release_is_installed_and_runs_without_the_checkout(tmp_path: Path) ->
         for name in FILES:
             assert (files / name).exists(), name
         run([program, "test", "--without-secrets", files / "mappings/pairs/mqtt-ems.yaml"], empty)
+
+
+def test_the_source_archive_has_the_checkout() -> None:
+    tracked = run(["git", "ls-files"], ROOT).splitlines()
+    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+
+    assert built["targets"]["sdist"] == {
+        "include": sorted({f"/{name.partition('/')[0]}" for name in tracked})
+    }
 
 
 def test_every_link_of_the_documents_leads_to_a_file_of_the_release(tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ SOME: Final = 30  # messages
 LARGE: Final = 20_000  # bytes of a message
 WAITS: Final = {"wait", "wait_for", "await_answer"}  # functions of a thread that waits
 MOST_SECONDS: Final = 15.0  # for an `open` that nobody answers
-CLOSES: Final = 8.0  # seconds
 OF_BROKERS: Final = {"Yami4Broker", "SmfBroker"}  # threads of this process
 
 
@@ -206,7 +205,7 @@ class SinkTrial:
         """Close the sink, which waits for no broker; each call has its answer then."""
         closing = threading.Thread(target=self.sink.close, daemon=True)
         closing.start()
-        closing.join(CLOSES)
+        closing.join(self.system.closes)
         was_quick = not closing.is_alive()
         self.thaw()
         closing.join(PATIENCE)

@@ -8,6 +8,7 @@ memory      beside the endpoint on disk, or beside the lease of a pair
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from time import monotonic
 from typing import Final, NamedTuple
 
 from gateway.clock import boot_seconds
-from gateway.endpoints.base import Batch, Source
+from gateway.endpoints.base import Batch, EndsIntake, Source
 from gateway.endpoints.continuity import ReportsContinuity, Retention
 from gateway.endpoints.registry import find_kind
 from gateway.endpoints.settings.base import EndpointSettings
@@ -188,6 +189,21 @@ class Trial:
         self._listen()
         self.source.close()
         self.held.clear()
+
+    def stop_while_frozen(self) -> None:
+        """End the process in good order, which waits for no broker that stands still."""
+        broker = self.system.broker
+        assert broker is not None
+        broker.freeze()
+        if isinstance(self.source, EndsIntake):
+            self.source.end_intake()
+        stopping = threading.Thread(target=self.stop, daemon=True)
+        stopping.start()
+        stopping.join(self.system.closes)
+        was_quick = not stopping.is_alive()
+        broker.thaw()
+        stopping.join(PATIENCE)
+        assert was_quick, "close waits for the broker"
 
     def kill(self) -> None:
         """End the process: nothing of it is written, and no protocol ends its connections."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
@@ -76,7 +77,8 @@ class System:
     a driver collects them. `longest` is the setting that limits received messages, with a low
     value, or why a longer one cannot come without its payload. `forget` ends what the kind keeps
     beyond a source for as long as its process lives. Within `dying` a driver sends nothing over
-    connections that it makes again by itself.
+    connections that it makes again by itself. An endpoint `closes` within so many seconds, whatever
+    its broker does.
     """
 
     settings: EndpointSettings
@@ -99,6 +101,7 @@ class System:
     longest: tuple[str, int] | str = "its settings have no limit of received messages"
     forget: Callable[[], None] = lambda: None
     dying: Callable[[], AbstractContextManager[None]] = nullcontext
+    closes: float = 8.0
 
     @property
     def keeps(self) -> bool:
@@ -243,7 +246,10 @@ def _mqtt_of_nats(request: pytest.FixtureRequest) -> System:
     server = start(
         "server_name: mqtt",  # by default, what was not acknowledged comes again after 30 s
         f'mqtt {{listen: "127.0.0.1:{port}", max_ack_pending: 10000, ack_wait: "2s"}}',
+        'lame_duck_grace_period: "1ms"',
     )
+    # after SIGTERM, 2.9 ends its consumers before its clients, and loses what it acknowledges then
+    server.orderly = signal.SIGUSR2
     return System(
         MqttSettings(name="mqtt", host="127.0.0.1", port=port, version="3.1.1"),
         spell=lambda levels: "/".join(levels).replace(" ", "_"),
@@ -359,8 +365,9 @@ def _jms_queue(request: pytest.FixtureRequest) -> System:
 
 
 def _solace(request: pytest.FixtureRequest) -> System:
-    from tests.endpoints.solace.restartable import RestartableBroker  # noqa: PLC0415  # skips without it
+    from tests.endpoints.solace.restartable import RestartableBroker, wait_less  # noqa: PLC0415  # skips without it
 
+    wait_less(request.getfixturevalue("monkeypatch"))
     broker = RestartableBroker()
     broker.broker.faults.publish["t/refused"] = PUBLISH_DENIED
     request.addfinalizer(broker.stop)
@@ -377,6 +384,12 @@ def _solace(request: pytest.FixtureRequest) -> System:
         removals={"queue": lambda: broker.broker.remove_queue(broker.queue)},
         knows_settled=lambda: not broker.depth(),
     )
+
+
+def _solace_no_queue(request: pytest.FixtureRequest) -> System:
+    system = _solace(request)
+    settings = replace(system.settings, guaranteed=False)  # type: ignore[call-arg]  # its kind has it
+    return replace(system, settings=settings, refused="", removals={}, queues_readers=False)
 
 
 def _nats(request: pytest.FixtureRequest) -> System:
@@ -566,6 +579,7 @@ def _kafka(request: pytest.FixtureRequest, partitions: int = 1) -> System:
         wipe=wipe,
         longest=("max_message_in", 1_000),
         dying=dying,
+        closes=2 * intake.CLOSE,  # its last commit has half of that
     )
 
 
@@ -626,10 +640,13 @@ PLACES: dict[str, Callable[[pytest.FixtureRequest], System]] = {
     "mqtt-3.1.1-retained": _mqtt_retained,
     "mqtt-5-retained": _mqtt_5_retained,
     "jms-queue": _jms_queue,
+    "solace-no-queue": _solace_no_queue,
     "nats-core": _nats_core,
     "rabbitmq-stream": _rabbitmq_stream,
     "amqp-quorum": _amqp_quorum,
     "kafka-partitions": _kafka_partitions,
 }
 # Their mechanisms have rows of other systems, or tests with brokers, in each run.
-NIGHTLY = frozenset({"mqtt-rabbitmq", "mqtt-web-rabbitmq", "mqtt-websocket", "mqtt-5-retained"})
+NIGHTLY = frozenset(
+    {"mqtt-rabbitmq", "mqtt-web-rabbitmq", "mqtt-websocket", "mqtt-5-retained", "solace-no-queue"}
+)

@@ -359,6 +359,26 @@ def test_the_window_limits_unanswered_messages() -> None:
             thread.join()
 
 
+@MODES
+def test_a_window_is_written_by_halves(monkeypatch: pytest.MonkeyPatch, headers: Headers) -> None:
+    """The broker answers each message apart, so that each moment has another room."""
+    written: list[int] = []
+    write = Yami4Connection.write
+
+    def count(connection: Yami4Connection, data: bytes, timeout: float) -> int:
+        if found := data.count(b"publish"):
+            written.append(found)
+        return write(connection, data, timeout)
+
+    monkeypatch.setattr(Yami4Connection, "write", count)
+    with scripted(only(publish=lambda _: b"", publish_confirm=reply, get=reply)) as url:
+        sink = sink_of(url, replace(HASTY, send_window=16, answer_timeout=60))
+        with opened(sink):
+            assert send(sink, *say(200, headers)) == [ACCEPTED] * 200
+
+    assert written == [8] * 25
+
+
 def test_close_retries_messages_without_an_answer() -> None:
     answer = Answer()
     with scripted(only(get=reply)) as url:

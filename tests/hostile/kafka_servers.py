@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import socket
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -161,10 +161,21 @@ def varint(value: int) -> bytes:
     return found + bytes([left])
 
 
-def record(value: bytes = b"honest", *, key: int | None = None, headers: int = 0) -> bytes:
-    """Return a record that claims a key of `key` bytes, and to have `headers` headers."""
+def record(
+    value: bytes = b"honest",
+    *,
+    key: int | None = None,
+    headers: int | None = None,
+    names: Sequence[bytes] = (),
+) -> bytes:
+    """Return a record with a header `x` of each name.
+
+    It claims a key of `key` bytes, and to have `headers` headers.
+    """
     key_part = varint(1 if key is None else key) + b"k"
-    body = b"\0\0\0" + key_part + varint(len(value)) + value + varint(headers)
+    body = b"\0\0\0" + key_part + varint(len(value)) + value
+    body += varint(len(names) if headers is None else headers)
+    body += b"".join(varint(len(each)) + each + varint(1) + b"x" for each in names)
     return varint(len(body)) + body
 
 
@@ -178,10 +189,11 @@ def batch(
     attributes: int = 0,
     length: int | None = None,
     crc: int = 0,
+    time: int = 0,
 ) -> bytes:
     """Return a batch; `crc` is added to the right checksum."""
     content = record() if records is None else records
-    body = struct.pack(">hiqqqhii", attributes, last, 0, 0, -1, -1, -1, count) + content
+    body = struct.pack(">hiqqqhii", attributes, last, time, time, -1, -1, -1, count) + content
     rest = struct.pack(">ibI", 0, magic, (crc32c(body) + crc) % (1 << 32)) + body
     return struct.pack(">qi", base, len(rest) if length is None else length) + rest
 
@@ -324,6 +336,10 @@ def _log_in() -> Iterable[tuple[str, Behaviour]]:
         script({METADATA: lambda port: [metadata([server(port)], [topic(count=(1 << 31) - 1)])]}),
     )
     yield (
+        "topic-noise",
+        script({METADATA: lambda port: [metadata([server(port)], [topic(), topic(b"\xff")])]}),
+    )
+    yield (
         "name-past-the-end",
         script(
             {METADATA: lambda port: [metadata([server(port)], [])[:-4], b"\0\0\0\1\0\0\x7f\xff"]}
@@ -404,7 +420,6 @@ def _joining() -> Iterable[tuple[str, Behaviour]]:
     yield "position-unknown-error", one_answer(COMMITTED, committed(error=999))
     yield "position-other-topic", one_answer(COMMITTED, committed(name="other"))
     yield "position-huge-count", one_answer(COMMITTED, struct.pack(">i", HUGE))
-    yield "position-noise", one_answer(COMMITTED, committed(0, note=noise(8)[:1_000]))
     yield "ends-silent", silent(LIST)
     yield "ends-negative", one_answer(LIST, listed(-9))
     yield "ends-empty", one_answer(LIST, b"")
@@ -433,6 +448,11 @@ def _outlived_fetches() -> Iterable[tuple[str, bytes | None]]:
     yield "records-negative-count", fetched(batch(count=-9))
     yield "record-huge-key", fetched(batch(record(key=HUGE)))
     yield "record-huge-headers", fetched(batch(record(headers=HUGE)))
+    yield "header-names-noise", fetched(batch(record(names=[noise(10)[:50], b"\xff", b"", b"a\0"])))
+    yield "header-names-equal", fetched(batch(record(names=[b"same"] * 10_000)))
+    yield "header-name-of-megabytes", fetched(batch(record(names=[b"x" * MIB])))
+    for time in (-1, -(1 << 63), (1 << 63) - 1):
+        yield f"time-{time}", fetched(batch(time=time))
     yield "offset-back", fetched(batch(record(b"old"), base=-5))
 
 
@@ -464,6 +484,7 @@ def _read_on() -> Iterable[tuple[str, Behaviour]]:
     yield "heartbeat-empty", one_answer(HEARTBEAT)
     yield "heartbeat-again", script({HEARTBEAT: later(b"\0\x1b", times=2, kind=HEARTBEAT)})
     yield "position-negative", one_answer(COMMITTED, committed(-7))
+    yield "position-noise", one_answer(COMMITTED, committed(0, note=noise(8)[:1_000]))
     yield "position-behind-the-end", one_answer(COMMITTED, committed(1 << 62))
     yield "claim-other-topic", one_answer(COMMIT, accepted(name="other"))
     for name, content in _outlived_fetches():
@@ -486,7 +507,7 @@ def _packed_long() -> Answer:
     return answer
 
 
-def _settings(port: int) -> KafkaSettings:
+def settings_at(port: int) -> KafkaSettings:
     found = KafkaSettings(
         bootstrap_servers=(f"127.0.0.1:{port}",), connect_timeout=1.0, answer_timeout=1.0,
         session_timeout=1.0, max_message_in=4 * MIB,
@@ -509,7 +530,7 @@ KAFKA: Final = HostileWire(
     "kafka",
     "t:>",
     "t:x",
-    _settings,
+    settings_at,
     _honest,
     [
         *(Hostile(name, behave, Cost.LOG_IN) for name, behave in _log_in()),

@@ -27,8 +27,6 @@ class Model:
     path: Path
     folder: Path
 
-    compressed: bool = False  # slower, and a fifth of the memory
-
     def search(self, options: str, *arguments: str, defines: str = "-DSAFETY -DNOCLAIM") -> str:
         """Return the output of the search; fail when it did not search everything.
 
@@ -50,7 +48,7 @@ class Model:
         return {number for number, line in enumerate(lines, 1) if ":: d_step" in line}
 
     def _compiled(self, *arguments: str, defines: str) -> str:
-        memory = ["-DNOREDUCE", "-DMEMLIM=3000", *(["-DCOLLAPSE"] if self.compressed else [])]
+        memory = "-DNOREDUCE", "-DMEMLIM=3000"
         self._run(str(COMPILER), "-O2", "-w", *defines.split(), *memory, "-o", "pan", "pan.c")
         output = self._run("./pan", "-m100000", "-w22", *arguments)
         assert "max search depth too small" not in output

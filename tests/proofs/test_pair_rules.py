@@ -342,5 +342,24 @@ def test_many_equal_routes_report_some_findings_and_that_there_are_more() -> Non
     assert sum(each.rule == "delivered-twice" for each in found) <= 3 * len(routes)
 
 
+@pytest.mark.parametrize(
+    ("lossy", "hint"),
+    [
+        (True, "nothing to do when what the notes above say is wanted"),
+        (False, "mend the findings above, then check again"),
+    ],
+)
+def test_more_findings_are_to_be_mended_unless_all_are_notes(*, lossy: bool, hint: str) -> None:
+    routes = [
+        route("mqtt", f"{number}/{{x}}", ("ems", "E.{x}"), name=f"r{number}", lossy=lossy)
+        for number in range(6)
+    ]
+
+    found = [each for each in findings(*routes) if each.rule == "more"]
+
+    assert found
+    assert {each.hint for each in found} == {hint}
+
+
 def test_no_routes_have_no_findings() -> None:
     assert prove([], {"mqtt": "b"}) == []

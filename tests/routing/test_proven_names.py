@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.model.message import Headers, Message
@@ -10,7 +11,8 @@ from gateway.routing.explain import explain
 from gateway.routing.name_rules import NOT_RECORDED, RouteNames, to_routes, to_rules
 from gateway.routing.router import Router
 from gateway.translate.shorten import ShortNamesInMemory
-from tests.config.test_names_of import BACK, NAME, OUT, configuration
+from tests.config.test_names_of import BACK, ENDPOINTS, NAME, OUT, configuration
+from tests.runtime.received_batches import received_batch
 
 RECORDED = json.dumps({"property.gateway_name": NAME})
 
@@ -72,3 +74,23 @@ def test_a_proof_translates_no_copy_of_a_route_beside_it_again(tmp_path: Path) -
     addresses = [[copy.address for copy in each.deliveries] for each in proven]
     assert addresses == [["back/7/motor/temp.max"], ["beside/7"]]
     assert [one is other for one, other in zip(alone, proven, strict=True)] == [False, True]
+
+
+def test_a_refused_copy_has_the_proven_name_for_its_row(tmp_path: Path) -> None:
+    """The name at Kafka is topic and key, by which nobody knows the message."""
+    limited = ENDPOINTS.replace("port: 1884}", "port: 1884, limits: {levels: 3}}")
+    back = configuration(tmp_path, OUT + BACK, limited).routes[1]
+    message = Message("plant:7", b"", Headers(properties={"gateway_name": NAME}))
+    (match,) = Router(back.dialect, [back]).match(message)
+    record = received_batch([message])
+    letter = record.refused(0, match.deliveries[0], 5)
+
+    assert match.deliveries[0].fields == letter.fields == RECORDED
+    assert letter.source_name == "plant:7"
+    assert letter.reason.endswith(f"; its proven name is {NAME!r}")
+    (row,) = record.rows
+    assert row.common["fields"] == RECORDED
+    assert row.common["reason"] == letter.reason
+    redacted = replace(back, archive_redact=("gateway_*",))
+    ((hidden,),) = (each.deliveries for each in Router(back.dialect, [redacted]).match(message))
+    assert record.refused(0, hidden, 5).reason == str(hidden.reason)

@@ -1,4 +1,7 @@
-"""Names that a system keeps for itself: routes, explanations and translators agree about them."""
+"""A system's own names have one verdict: in `translate`, `explain`, `check`, `tail` and a run.
+
+Only a route whose pattern names them takes them; nothing else translates them.
+"""
 
 from __future__ import annotations
 
@@ -6,111 +9,93 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.load import load
-from gateway.dialects.base import parse_subject
+from gateway.check.described_message import DescribedMessage
+from gateway.check.result_copies import copies
+from gateway.cli.mapping.name_requests import NEVER_BRIDGED, answer
+from gateway.cli.mapping.route_answers import NOT_TAKEN, route_answers
+from gateway.config.load import Configuration, load
+from gateway.dialects.dialect import Dialect
 from gateway.dialects.registry import DIALECTS
-from gateway.errors import SubjectError, TranslationError
-from gateway.proofs.search.translated_name import TranslatedName, translate_name
+from gateway.model.message import Message
+from gateway.proofs import prove
 from gateway.routing.explain import explain
-from gateway.routing.name_rules import to_routes, to_rules
-from gateway.routing.route import Route
 from gateway.routing.router import Router
-from gateway.translate.names import Renderer, Translator
-from tests.proofs.routes import findings, only, route
-
-# source, pattern, a name that belongs to the system
-BY_WILDCARD = [
-    ("rv", "{r...}", "_RV.ERROR.SYSTEM"),
-    ("rv", "{a}.{r...}", "_RV.INFO"),
-    ("ems", "{r...}", "$sys.monitor.x"),
-    ("smf", "{r...}", "#P2P/v:x/y"),
-]
-BY_NAME = [
-    ("rv", "_RV.{r...}", "_RV.ERROR.SYSTEM"),
-    ("ems", "$sys.monitor.{r...}", "$sys.monitor.x"),
-    ("smf", "#P2P/{r...}", "#P2P/v:x/y"),
-]
 
 
-def outcomes(one: Route, name: str) -> list[str]:
-    """The names or rules that the router, the explanation and the proofs have for a name."""
-    levels = parse_subject(name, one.dialect).levels
-    routed = [
-        each.address or each.rule
-        for match in Router(one.dialect, [one])[name]
-        for each in match.deliveries
-    ]
-    explained = [made.name or made.rule for result in explain(name, [one]) for made in result.made]
-    proved = translate_name(one, one.targets[0], levels)
-    assert explained == routed
-    assert routed == ([proved.target_name] if isinstance(proved, TranslatedName) else [])
-    return routed
+def own_names(dialect: Dialect) -> list[str]:
+    """Names of the system itself and of one client, and an ordinary name."""
+    rules = dialect.prefix_rules
+    starts = [each for rule in rules for each in (*rule.reserved, *rule.reply_only)]
+    levels = [[first, "a"] for each in starts for first in (each, f"{each}X")]
+    levels += [place for each in dialect.inbox_levels for place in ([each, "a"], ["a", each])]
+    return [dialect.leading + dialect.separator.join(each) for each in (*levels, ("a", "b"))]
 
 
-@pytest.mark.parametrize(("system", "pattern", "name"), BY_WILDCARD)
-def test_a_wildcard_carries_no_name_of_the_system(system: str, pattern: str, name: str) -> None:
-    with pytest.raises((SubjectError, TranslationError)):
-        Translator(DIALECTS[system], Renderer(DIALECTS["ibm"])).name(name)
-
-    assert outcomes(route(system, pattern, ("ibm", None)), name) == []
+NAMES = [(system, name) for system, dialect in DIALECTS.items() for name in own_names(dialect)]
 
 
-@pytest.mark.parametrize(("system", "pattern", "name"), BY_NAME)
-def test_a_route_that_names_them_carries_them_and_says_so(
-    system: str, pattern: str, name: str
-) -> None:
-    one = route(system, pattern, ("ibm", "from/{r...}"))
-
-    found = only(findings(one), "system-names")
-
-    assert len(outcomes(one, name)) == 1
-    assert found.severity == "note"
-    assert f"takes names that belong to {system} itself" in found.text
+def target_of(system: str) -> str:
+    return "smf" if system == "mqtt" else "mqtt"
 
 
-@pytest.mark.parametrize(("system", "name"), [(system, name) for system, _, name in BY_NAME])
-def test_the_explanation_says_how_to_take_them(system: str, name: str) -> None:
-    pattern = ">" if system == "rv" else name
-    one = route(system, pattern, ("ibm", None))
-
-    (result,) = explain(name, [one])
-
-    assert bool(result.why_not) == (system == "rv")
-    assert "name them in the pattern" in result.why_not or result.made
-
-
-@pytest.mark.parametrize("system", DIALECTS)
-def test_an_ordinary_pattern_has_no_note(system: str) -> None:
-    dialect = DIALECTS[system]
-    pattern = f"{dialect.leading}a{dialect.separator}{{x}}"
-
-    found = findings(route(system, pattern, ("mqtt-2", "b/{x}")))
-    assert "system-names" not in {each.rule for each in found}
-
-
-@pytest.mark.parametrize(
-    ("kind", "template", "name", "sent"),
-    [
-        ("nats, jetstream: false", "_INBOX.{rest...}", "re/a/b", ["_INBOX.a.b"]),
-        ("nats, jetstream: false", "{rest...}", "re/%5FINBOX/b", ["reserved"]),
-        ("solace", "#P2P/{rest...}", "re/v:a/b", ["#P2P/v:a/b"]),
-        ("solace", "#P2P/{rest...}", "re/QUE/b", ["destination-kind"]),
-        ("solace", "{rest...}", "re/%2523P2P/b", ["inbox"]),
-    ],
-)
-def test_a_reply_reaches_an_inbox_that_the_template_names(
-    tmp_path: Path, kind: str, template: str, name: str, sent: list[str]
-) -> None:
-    """A publisher who chooses the name does not reach one."""
-    file = tmp_path / "gateway.yaml"
-    file.write_text(
-        f"endpoints: {{shop: {{kind: mqtt}}, bus: {{kind: {kind}}}}}\n"
-        'routes: {r: {from: {endpoint: shop, pattern: "re/{rest...}"},'
-        f' to: {{endpoint: bus, template: "{template}"}}}}}}\n'
+def configured(folder: Path, system: str, pattern: str) -> Configuration:
+    path = folder / "g.yaml"
+    path.write_text(
+        f"""
+gateway: {{name: g}}
+endpoints:
+  from: {{kind: memory, dialect: {system}, broker: a}}
+  to: {{kind: memory, dialect: {target_of(system)}, broker: b}}
+routes:
+  r:
+    from: {{endpoint: from, pattern: {pattern!r}}}
+    to: {{endpoint: to, template: "x"}}
+""",
+        encoding="utf-8",
     )
-    (one,) = load(file).routes
-    (as_archived,) = to_routes(to_rules([one]))
+    return load(path)
 
-    for each in (one, as_archived):
-        deliveries = [to for match in Router(each.dialect, [each])[name] for to in match.deliveries]
-        assert [to.rule or to.address for to in deliveries] == sent
+
+def verdicts(configuration: Configuration, name: str) -> dict[str, bool]:
+    """Whether each command, and a run, takes a name on the route."""
+    (route,) = configuration.routes
+    (result,) = explain(name, [route])
+    (answered,) = route_answers(route, DescribedMessage(name), configuration)
+    return {
+        "explain": not result.why_not,
+        "translate --route": answered.get("rule") != NOT_TAKEN,
+        "tail": bool([*copies([route], Message(name, b""), configuration)]),
+        "run": bool(Router(route.dialect, [route])[name]),
+    }
+
+
+@pytest.mark.parametrize(("system", "name"), NAMES)
+def test_one_verdict(system: str, name: str, tmp_path: Path) -> None:
+    dialect = DIALECTS[system]
+    wide = configured(tmp_path, system, f"{dialect.leading}{{rest...}}")
+    named = configured(tmp_path, system, name)
+    translated = answer({"op": "translate", "from": system, "to": target_of(system), "name": name})
+    stays = translated.get("rule") in NEVER_BRIDGED
+
+    assert {*verdicts(wide, name).values()} == {not stays}
+    assert {*verdicts(named, name).values()} == {True}
+    assert ("system-names" in rules(named)) is stays
+    assert "system-names" not in rules(wide)
+
+
+@pytest.mark.parametrize(("system", "name"), NAMES)
+def test_one_reason(system: str, name: str, tmp_path: Path) -> None:
+    """Also of a route whose pattern has another first level."""
+    translated = answer({"op": "translate", "from": system, "to": target_of(system), "name": name})
+    _, _, reason = str(translated.get("refused", "")).partition(" at 0: ")
+    if not reason:
+        return
+    leading = DIALECTS[system].leading
+    for pattern in (f"{leading}{{rest...}}", f"{leading}z"):
+        (result,) = explain(name, configured(tmp_path, system, pattern).routes)
+        assert result.why_not == f"{reason}; name them in the pattern"
+
+
+def rules(configuration: Configuration) -> set[str]:
+    """The rules of what `check` finds."""
+    return {each.rule for each in prove(configuration.routes, {"from": "a", "to": "b"})}

@@ -21,7 +21,7 @@ from gateway.runtime.gateway import Gateway
 from gateway.runtime.outbound.dead_letters import DeadLetters
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from tests.archived import archived
 from tests.runtime.gateway.running import BrokerClient
 from tests.waiting import PATIENCE, until
@@ -235,8 +235,8 @@ def test_a_spooled_copy_of_before_this_proof_goes_round_a_ring_once(tmp_path: Pa
         site = ring.sites[0]
         ring.gateways[0].stop(PATIENCE)
         database = SpoolDatabase(site.folder / "spool")
-        ledger = Ledger({}, None, lambda _letters, _done: None)
-        spool = Spool("g-x-target", database, ledger, SpoolLimits(1 << 20))
+        recorder = BatchRecorder({}, None, lambda _letters, _done: None)
+        spool = Spool("g-x-target", database, recorder, SpoolLimits(1 << 20))
         fields = {"origin": [*OLD.origin], "mode": int(OLD.mode)}
         body = msgpack.packb([[fields], [["a/1", b"old", 0]], []])  # as it was written
         spool.write(1, 1, (body, {"relay"}), lambda: None)

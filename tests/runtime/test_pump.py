@@ -25,15 +25,14 @@ from gateway.routing.origin_path import GatewayIdentity
 from gateway.runtime.context import GatewayContext
 from gateway.runtime.delivery.duplicates import SettledBatch
 from gateway.runtime.delivery.lane_limits import LaneLimits
-from gateway.runtime.delivery.rows import fingerprint
+from gateway.runtime.delivery.rows import fingerprint, message_ids
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.pump import Pump
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.counters import ConnectionState, EndpointState, RouteCounters
-from gateway.runtime.record.ledger import Ledger
-from gateway.runtime.record.message_ids import MessageIds
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.targets import ScriptedSink
@@ -92,10 +91,10 @@ def test_a_stop_ends_the_intake_of_a_source_that_always_has_more(tmp_path: Path)
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     source = EndlessSource()
-    ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
+    recorder = BatchRecorder({"all": RouteCounters()}, archive=lambda _, then: then())
     connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
-        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+        GatewayIdentity("test"), {}, recorder, message_ids(1), EchoCache(), {}, connections
     )
     pump = Pump(
         make_source_binding(load(file), "here", source), EndpointState("here", "source"), context
@@ -141,10 +140,10 @@ def test_a_stop_waits_for_what_the_broker_has_sent(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     source, state = AnsweringSource(), EndpointState("here", "source")
-    ledger = Ledger({"all": RouteCounters()}, archive=lambda _, then: then())
+    recorder = BatchRecorder({"all": RouteCounters()}, archive=lambda _, then: then())
     connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
-        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+        GatewayIdentity("test"), {}, recorder, message_ids(1), EchoCache(), {}, connections
     )
     pump = Pump(make_source_binding(load(file), "here", source), state, context)
     pump.start()
@@ -178,10 +177,10 @@ def test_the_gap_of_a_source_without_an_end_begins_when_it_has_no_more(tmp_path:
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     rows: list[Rows] = []
-    ledger = Ledger({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
+    recorder = BatchRecorder({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
     connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
-        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+        GatewayIdentity("test"), {}, recorder, message_ids(1), EchoCache(), {}, connections
     )
     source, state = SourceWithoutEnd(), EndpointState("here", "source")
     pump = Pump(make_source_binding(load(file), "here", source), state, context)
@@ -222,10 +221,10 @@ def test_a_source_that_is_lost_at_a_stop_has_its_gap(
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     rows: list[Rows] = []
-    ledger = Ledger({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
+    recorder = BatchRecorder({"all": RouteCounters()}, archive=lambda found, _: rows.extend(found))
     connections = ConnectionLog(LocalHead(tmp_path, "test", "test"), {"here": ""})
     context = GatewayContext(
-        GatewayIdentity("test"), {}, ledger, MessageIds(1), EchoCache(), {}, connections
+        GatewayIdentity("test"), {}, recorder, message_ids(1), EchoCache(), {}, connections
     )
     source, state = SourceThatFails(error), EndpointState("here", "source")
     pump = Pump(make_source_binding(load(file), "here", source), state, context)
@@ -242,9 +241,12 @@ def test_a_source_that_is_lost_at_a_stop_has_its_gap(
 def lane_to(sink: ScriptedSink) -> tuple[Lane, GatewayContext]:
     """Return the lane of the one target, and the context of a gateway with it."""
     binding = SinkBinding(sink, "mqtt", frozenset(), LaneLimits((0.01, 0.02)))
-    lane, ledger = Lane(binding, EndpointState("there", "sink")), Ledger({"all": RouteCounters()})
+    lane, recorder = (
+        Lane(binding, EndpointState("there", "sink")),
+        BatchRecorder({"all": RouteCounters()}),
+    )
     return lane, GatewayContext(
-        GatewayIdentity("test"), {"there": lane}, ledger, MessageIds(1), EchoCache(), {}
+        GatewayIdentity("test"), {"there": lane}, recorder, message_ids(1), EchoCache(), {}
     )
 
 
@@ -280,8 +282,8 @@ def test_a_duplicate_of_a_message_without_a_route_waits_for_nothing(tmp_path: Pa
     file = tmp_path / "gateway.yaml"
     file.write_text(ONE_ROUTE)
     source = OneBatchSource("other/1", headers=Headers(source_id="ID:1"))
-    ledger = Ledger({"all": RouteCounters()})
-    context = GatewayContext(TEST, {}, ledger, MessageIds(1), EchoCache(), {})
+    recorder = BatchRecorder({"all": RouteCounters()})
+    context = GatewayContext(TEST, {}, recorder, message_ids(1), EchoCache(), {})
     pump = Pump(
         make_source_binding(load(file), "here", source), EndpointState("here", "source"), context
     )

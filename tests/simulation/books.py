@@ -203,6 +203,7 @@ class ArchiveView:
     hops: Mapping[str, Sequence[str]]  # targets by source
     removed: frozenset[str]  # targets that a reload removed
     changed: bool = False  # a bit of its spool: a send may be forgotten
+    repeats: bool = False  # a broker gave a message twice; a kill ends the second without a row
 
     @property
     def owner(self) -> str:
@@ -337,6 +338,7 @@ class _Tally:
 
     delivered: Counter[tuple[bytes, str]] = field(default_factory=Counter)
     unmarked: Counter[tuple[bytes, str]] = field(default_factory=Counter)
+    rows: Counter[tuple[bytes, str]] = field(default_factory=Counter)  # of deliveries, and repeats
     dead: set[tuple[bytes, str]] = field(default_factory=set)
 
 
@@ -358,6 +360,7 @@ def _tally(
                 is_new = row["rule"] != REPEAT  # the target kept no second one
                 repeats[copy] += not is_new
                 found.delivered[copy] += is_new
+                found.rows[copy] += 1
                 found.unmarked[copy] += is_new and row["attempt"] == 1 and not marked
     for copy in repeats:  # a night counts them in this way, too
         found.delivered[copy] = max(found.delivered[copy], 1)
@@ -382,9 +385,13 @@ def _compare_deliveries(
     for (payload, target), count in tally.unmarked.items():
         sources = [name for name, targets in view.hops.items() if target in targets]
         allowed = max(1, sum(books.copies_at(payload, source) for source in sources))
-        if count > allowed and not view.changed:
+        arrived = len(books.arrivals.get((payload, target), ()))
+        is_alone = books.senders[payload, target] <= {view.owner} and not view.repeats
+        needs_mark = is_alone and arrived > allowed and payload not in books.excused
+        is_double = needs_mark and tally.rows[payload, target] == count
+        if (count > allowed or is_double) and not view.changed:
             text = f"{view.gateway}: {short(payload)} to {target}: {count} unmarked deliveries"
-            books.report("unmarked-double", text)
+            books.report("unmarked-double", f"{text}, {arrived} arrivals")
     targets = {target for _, target in outcomes}
     for (payload, target), times in books.arrivals.items():
         if target not in targets or payload in books.excused:

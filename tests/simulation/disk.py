@@ -119,6 +119,7 @@ class Disk:
         self.synced_spool: bytes | None = None  # None while every commit is synchronised
         self.damaged = False  # whether the form of the spool's file is
         self.changed = False  # whether a bit of it changed
+        self.on_rows: Callable[[bytes], None] = lambda _records: None  # that are durable
 
     @property
     def spool(self) -> Path:
@@ -251,6 +252,10 @@ class Disk:
         query = "SELECT rule, CAST(body AS BLOB) FROM letters ORDER BY number"
         return [(str(rule), body or b"") for rule, body in self._query(query)]
 
+    def letter_ids(self) -> set[bytes]:
+        """The messages of the dead letters of the spool."""
+        return {bytes(identity) for (identity,) in self._query("SELECT id FROM letters")}
+
     def waiting(self, endpoint: str) -> int:
         """The number of messages in the spool of a target."""
         query = "SELECT messages FROM batches WHERE endpoint = ?"
@@ -352,6 +357,7 @@ class SimulatedRollingJournal:
                 stand_ins.monotonic() + _SYNC_INTERVAL,
             )
         disk.log("archive", f"{disk.folder.name}: {len(records)} bytes of rows are durable")
+        disk.on_rows(records)
         stand_ins.scheduler().point()
 
     def maintain(self) -> None:

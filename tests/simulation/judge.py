@@ -68,8 +68,8 @@ class Judge:
                 continue  # the night's verdict is bad
             rows = self._rows_of(each)
             left, removed = each.disk.stored("batches"), frozenset(each.removed)
-            changed = each.disk.changed
-            view = ArchiveView(each.name, rows, left, each.targets, removed, changed)
+            changed, repeats = each.disk.changed, "repeat" in kinds
+            view = ArchiveView(each.name, rows, left, each.targets, removed, changed, repeats)
             compare_archive(books, view, gentle=gentle)
             compare_taps(books, view)
             exact = not kinds & {*KILLS, "stop", "reload-source", "delete-consumer"}

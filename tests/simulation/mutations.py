@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from gateway.archive.gaps import GapRule
 from gateway.archive.journal import records
@@ -32,6 +32,7 @@ from gateway.endpoints.solace import sink as solace_sink
 from gateway.endpoints.source_memory import Position
 from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
+from gateway.errors import ArchiveError, SpoolError
 from gateway.model.copy_proof import parse_proof
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, NO_ROOM, REPEAT, RETRY, Outcome
@@ -46,8 +47,8 @@ from gateway.runtime.delivery.copy_paths import PathRules
 from gateway.runtime.delivery.duplicates import DuplicateFilter
 from gateway.runtime.delivery.echoes import Echoes
 from gateway.runtime.delivery.isolation import Isolation, Search
-from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import Phase
+from gateway.runtime.delivery.lane_state import LaneState
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import Cut
@@ -59,14 +60,16 @@ from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound import spool, spool_codec, spool_db
 from gateway.runtime.outbound.held_copies import HeldCopies
 from gateway.runtime.outbound.spool import Spool
+from gateway.runtime.outbound.spool_codec import pack_batch, select_pending
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.gap_recorder import GapRecorder
-from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.start_order import StartOrder
 from gateway.runtime.tap import Tap
 from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
+from tests.simulation.scenarios import redelivered_before_the_answer
 from tests.simulation.simulate import simulate
 from tests.simulation.stream_plans import kafka_plan, stream_plan
 from tests.simulation.thin_plans import thin_plan
@@ -136,7 +139,9 @@ def _end_only(self: LaneState) -> Any:
 
 
 def _settle_first(real: Method) -> Method:
-    def write(self: Ledger, rows: Any, letters: Any, then: Callable[[], None], **how: bool) -> None:
+    def write(
+        self: BatchRecorder, rows: Any, letters: Any, then: Callable[[], None], **how: bool
+    ) -> None:
         then()
         real(self, rows, letters, lambda: None, **how)
 
@@ -146,7 +151,7 @@ def _settle_first(real: Method) -> Method:
 def _without_receipts(real: Method) -> Method:
     """Record no spooled row of a copy that leaves the spool, as if its receipt had one."""
 
-    def record(self: Ledger, *arguments: Any) -> None:
+    def record(self: BatchRecorder, *arguments: Any) -> None:
         def append(rows: Any, then: Callable[[], None]) -> None:
             assert self.archive is not None
             kept = [each for each in rows if each.common["outcome"] != RowOutcome.SPOOLED.value]
@@ -155,6 +160,76 @@ def _without_receipts(real: Method) -> Method:
         real(self if self.archive is None else replace(self, archive=append), *arguments)
 
     return record
+
+
+class _ForgetfulRecorder:
+    """Repeats a receipt only where an earlier run left the copy in the spool."""
+
+    def __init__(self, real: BatchRecorder, last: int) -> None:
+        self._real, self._last = real, last
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def record_spooled(self, batch: OutboundBatch, *arguments: Any) -> None:
+        record = BatchRecorder.record_spooled
+        is_new = batch.rows[0].number > self._last
+        (_without_receipts(record) if is_new else record)(self._real, batch, *arguments)
+
+
+def _receipts_of_earlier_runs(real: Method) -> Method:
+    def backlog(name: str, limits: Any, totals: Any, next_number: Any, spool_of: Spool) -> Any:
+        spool_of.recorder = cast(BatchRecorder, _ForgetfulRecorder(spool_of.recorder, totals.last))
+        return real(name, limits, totals, next_number, spool_of)
+
+    return backlog
+
+
+def _letters_last(_real: Method) -> Method:
+    def write(
+        self: BatchRecorder, rows: Any, letters: Any, then: Callable[[], None], **_: bool
+    ) -> None:
+        def store() -> None:
+            with suppress(SpoolError):
+                self.dead_letters(letters, then)
+
+        if self.archive is None:
+            store()
+        else:
+            with suppress(ArchiveError):
+                self.archive(rows, store)
+
+    return write
+
+
+def _delete_first(real: Method) -> Method:
+    def answered(self: Spool, batch: OutboundBatch) -> None:
+        self._delete([row.number for row in batch.rows])
+        real(self, batch)
+
+    return answered
+
+
+def _delete_held_first(real: Method) -> Method:
+    def record(self: HeldCopies, spool_of: Spool, copies: Any, batch: OutboundBatch) -> None:
+        spool_of.delete_held([row.number for row in batch.rows], lambda: None)
+        real(self, spool_of, copies, batch)
+
+    return record
+
+
+def _delete_replaced_first(real: Method) -> Method:
+    def cut(self: HeldCopies, spool_of: Spool, stands: bytes, replaced: HeldCopy) -> None:
+        spool_of.delete_held([replaced.number], lambda: None)
+        real(self, spool_of, stands, replaced)
+
+    return cut
+
+
+def _forget_attempts(batch: OutboundBatch) -> Any:
+    pending = select_pending(batch.origin.pending_rows(batch), batch.unsettled, 0)
+    routes = {str(each.rows.common["route"]) for each in pending}
+    return pack_batch(batch.messages_at(batch.unsettled), pending), routes
 
 
 def _forget_unanswered(real: Method) -> Method:
@@ -411,9 +486,19 @@ def _one_further(real: Method) -> Method:
 
 MUTATIONS: Final = (
     Mutation("a batch waits for all its answers", InFlightBatch, "relayed", _await_none),
-    Mutation("rows are durable before the source is settled", Ledger, "write", _settle_first),
-    Mutation("the outcome of a spooled copy has the row of its receipt", Ledger, "record_spooled",
+    Mutation("rows are durable before the source is settled", BatchRecorder, "write",
+             _settle_first),
+    Mutation("the outcome of a spooled copy has the row of its receipt", BatchRecorder,
+             "record_spooled",
              _without_receipts),
+    Mutation("a copy that leaves the spool has that row in the run that stored it", spool,
+             "SpoolBacklog", _receipts_of_earlier_runs),
+    Mutation("a dead letter is durable before the rows that say so", BatchRecorder, "write",
+             _letters_last),
+    Mutation("a copy leaves the spool after the row of its outcome is durable", Spool, "answered",
+             _delete_first),
+    Mutation("the spool has the attempts of a copy", spool, "_pack_unsettled",
+             _instead(_forget_attempts)),
     Mutation("batches without an answer are put back", LaneState, "_give_up", _forget_unanswered),
     Mutation("nothing is sent beside a spool that is not empty", SpoolBacklog, "empty",
              _instead(lambda _self: True)),
@@ -496,7 +581,7 @@ MUTATIONS: Final = (
     Mutation("a sink waits for the sources at a broker that keeps nothing", StartOrder,
              "sources_ready", _instead(lambda _self, _name, _since: True)),
     Mutation("a duplicate is settled after its original", InFlightBatch, "when_settled",
-             _instead(lambda _self, callback: callback())),
+             _instead(lambda _self, callback: callback()), redelivered_before_the_answer),
     Mutation("a stream knows a copy by one id at each attempt", nats_sink, "_message_id",
              _new_id_each_time, stream_plan),
     Mutation("a copy that its target knew has a row that says so", OutboundBatch, "settle",
@@ -544,6 +629,12 @@ MUTATIONS: Final = (
     Mutation("two brokers may have one address", GatewayIdentity, "mark", _anonymous, copy_plan),
     Mutation("the latest of an interval is in the spool", Spool, "write", _held_in_memory,
              thin_plan),
+    Mutation("nothing held is sent before its mark is durable", Spool, "try_held",
+             _instead(lambda _self, _numbers, _spares: True), thin_plan),
+    Mutation("a held copy is deleted after the row of its outcome is durable", HeldCopies,
+             "_record", _delete_held_first, thin_plan),
+    Mutation("a replaced copy is deleted after the row that says so is durable", HeldCopies,
+             "_cut", _delete_replaced_first, thin_plan),
     Mutation("a held copy is settled after the first of its interval", thinned_batch,
              "_wait_for_first", _instead(lambda *_: None), thin_plan),
     Mutation("no copy passes one that was held", NameIntervals, "take_ready", _without_rows,

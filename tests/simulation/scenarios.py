@@ -194,6 +194,24 @@ def echo_of_an_unanswered_copy(seed: int) -> Plan:
     )  # fmt: skip
 
 
+def redelivered_before_the_answer(seed: int) -> Plan:
+    """A source delivers again what a target has not answered: duplicates, and settled no sooner."""
+    draw = Random(seed)  # noqa: S311  # no secret
+    at = 1.7 + draw.random()
+    return Plan(
+        seed, "fan", _FAN | {"a": draw.choice(("jms", "solace", "nats"))},
+        tuple(_steady("a", 12, 1.5, 0.1)),
+        (
+            Fault(1.3 + draw.random(), draw.choice(("away", "retry", "silent-down")), "b",
+                  seconds=3.0),
+            Fault(at, "cut", "a"),
+            Fault(at + draw.random(), *draw.choice((("kill", "g1"), ("power", "g1"), ("cut", "a"))),
+                  seconds=0.3),
+        ),
+        _POLICY, spool=draw.random() < 0.3, batch=draw.choice((1, 5)), latency=0.05,
+    )  # fmt: skip
+
+
 def rename_with_copies_on_their_way(seed: int) -> Plan:
     """A reload renames a target whose copies are on disk, unanswered or in memory."""
     draw = Random(seed)  # noqa: S311  # no secret

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, applied, seeds_until_found
@@ -14,6 +17,15 @@ def test_a_rule_can_be_broken(mutation: Mutation) -> None:
     with applied(mutation):
         assert vars(mutation.owner)[mutation.name] is not real
     assert vars(mutation.owner)[mutation.name] is real
+
+
+def test_the_document_names_mutations() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "delivery.md").read_text(encoding="utf-8")
+    table = text.partition("| rule | broken | finding |\n")[2].partition("\n\n")[0]
+    rules = re.findall(r"^\| (\w[^|]+) \|", table, re.MULTILINE)
+
+    assert len(rules) > 10
+    assert {*rules} <= {each.rule for each in MUTATIONS}
 
 
 @pytest.mark.nightly

@@ -40,6 +40,7 @@ from tests.simulation.kafka import KafkaSource
 from tests.simulation.outcomes import Outcomes
 from tests.simulation.own_sinks import SINKS
 from tests.simulation.plan import FOREVER, Fault, Plan
+from tests.simulation.row_order import RowOrder
 from tests.simulation.run_log import RunLog
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.semantics import PLAIN, SEMANTICS
@@ -100,6 +101,8 @@ class World:
             layout.journal_folder(each.disk.archive).mkdir(parents=True)
             each.disk.small.room = plan.disk
             each.disk.delay = lambda: self.scheduler.random.random() * plan.flush
+            order = RowOrder(each.disk, self.books.report, keeps_letters=plan.spool)
+            each.disk.on_rows = order.check
         self.processes: Processes = Processes(plan, self.scheduler, self.brokers, self.log)
         self.outcomes = Outcomes(plan, self.books, self.gateways)
         self.kept = {name for name, system in plan.brokers.items() if system != "yami4"}

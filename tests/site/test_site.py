@@ -17,10 +17,9 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from tests.chromium import NEEDS_CHROMIUM, chromium
+from tests.chromium import NEEDS_CHROMIUM
 from tests.waiting import until
 
-__all__ = ["chromium"]  # the fixture
 ROOT = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.nightly,

@@ -36,8 +36,5 @@ class Page:
         redrawn = [StaleElementReferenceException]  # the page replaces what it shows
         WebDriverWait(self.browser, PATIENCE, 0.05, redrawn).until(lambda _: seen())
 
-    def run(self, script: str) -> Any:  # noqa: ANN401  # JSON
-        return self.browser.execute_script(script)
-
-    def errors(self) -> list[str]:
-        return [str(line["message"]) for line in self.browser.get_log("browser")]  # type: ignore[no-untyped-call]  # selenium's
+    def run(self, script: str, *arguments: object) -> Any:  # noqa: ANN401  # JSON
+        return self.browser.execute_script(script, *arguments)

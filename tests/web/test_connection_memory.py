@@ -16,7 +16,7 @@ from gateway.web.server import WebServer
 from tests.brokers.test_mqtt_tls import make_certificate
 from tests.waiting import until
 from tests.web.status_samples import FakeStatus, served, status
-from tests.web.test_admission import PROBE, connect, received, unverified
+from tests.web.test_connection_limits import PROBE, connect, received, unverified
 
 CONNECTIONS = 40  # more than one address may have
 

@@ -36,7 +36,7 @@ def now(*endpoints: EndpointStatus) -> Moment:
         (REFUSED, AWAY, {}, FlowState.REFUSING, "plant refuses the connection"),
         ({}, {"silence": 5.0}, {}, FlowState.STUCK, "no answer from office for 5 s"),
         ({}, {"silence": 4.9}, {}, FlowState.CONNECTED, ""),
-        ({}, {}, {"heartbeat_age": 30.0}, FlowState.STUCK, "no heartbeat for 30 s"),
+        ({}, {}, {"heartbeat_age": 30.0}, FlowState.STUCK, "no heartbeat for more than 30 s"),
         ({}, {}, {"heartbeat_age": 29.9}, FlowState.CONNECTED, ""),
         ({}, {}, {"refused": {"": refusal(at=START + 41)}}, FlowState.REFUSING, "by too-long"),
         ({}, {}, {"refused": {"office": refusal(at=START + 41)}}, FlowState.REFUSING, "too-long"),

@@ -14,10 +14,9 @@ from selenium import webdriver
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.mosquitto import StartMosquitto
 from tests.brokers.running import Process
-from tests.chromium import DESKTOP, NEEDS_CHROMIUM, chromium, sized
+from tests.chromium import NEEDS_CHROMIUM
 from tests.web.page import Page
 
-__all__ = ["chromium"]  # the fixture
 pytestmark = [pytest.mark.broker, *NEEDS_CHROMIUM]
 PAUSES: Final = "backoff_min: 0.1, backoff_max: 1"
 CONFIG: Final = f"""\
@@ -40,17 +39,6 @@ routes:
 spool: {{{{path: {{spool}}}}}}
 web: {{{{port: {{port}}}}}}
 """
-NAMES = """\
-gateway: {{name: names}}
-endpoints:
-  plant: {{kind: mqtt, host: 127.0.0.1, port: {plant}}}
-  office: {{kind: mqtt, host: 127.0.0.1, port: {office}, limits: {{bytes: 200}}}}
-routes:
-  lines:
-    from: {{endpoint: plant, pattern: "line/{{rest...}}"}}
-    to: {{endpoint: office, template: "office/{{rest...}}"}}
-web: {{port: {port}}}
-"""
 
 
 def edge(page: Page, name: str) -> str:
@@ -63,34 +51,6 @@ def edge(page: Page, name: str) -> str:
 def open_route(page: Page, name: str) -> None:
     page.find(f'#routes-table button[data-route="{name}"]').click()
     page.until(lambda: page.find("#details-title").text == f"Route {name}")
-
-
-def test_the_details_of_a_route_show_the_names_that_pass(
-    tmp_path: Path, start_mosquitto: StartMosquitto, chromium: webdriver.Chrome
-) -> None:
-    plant, office = start_mosquitto(), start_mosquitto()
-    port = free_port()
-    config = tmp_path / "gateway.yaml"
-    config.write_text(NAMES.format(plant=plant.port, office=office.port, port=port))
-    process = Process(config)
-    sized(chromium, DESKTOP)
-    try:
-        process.wait_for("connected", endpoint="office", side="sink")
-        page = Page(chromium, f"http://127.0.0.1:{port}")
-        page.until(lambda: edge(page, "lines").endswith(", connected"))
-        open_route(page, "lines")
-        page.until(lambda: "No message has passed" in page.find("#details").text)
-
-        for name in ("<b>1</b>", "2/" + "x" * 300):
-            publish.single(f"line/{name}", b"secret", qos=1, hostname="127.0.0.1", port=plant.port)
-
-        table = page.find("#details-names")
-        page.until(lambda: "line/<b>1</b>" in table.text and "too-long" in table.text)
-        assert "office/<b>1</b>" in table.text
-        assert "secret" not in table.text
-        assert process.end() == 0
-    finally:
-        process.end(signal.SIGKILL)
 
 
 @pytest.mark.nightly
@@ -106,7 +66,6 @@ def test_the_map_follows_real_brokers(
     ports = {name: broker.port for name, broker in brokers.items()}
     config.write_text(CONFIG.format(**ports, spool=tmp_path / "spool", port=port))
     process = Process(config)
-    sized(chromium, DESKTOP)
     try:
         process.wait_for("connected", endpoint="away", side="sink")
         page = Page(chromium, f"http://127.0.0.1:{port}")

@@ -5,7 +5,7 @@ from collections import Counter
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.archive.journal.rolling import Backlog
+from gateway.archive.journal.rolling import WaitingJournals
 from gateway.runtime.status import Status
 from gateway.web.metrics import make_registry
 from tests.web.status_samples import HOLDER, START, SUSPECTED, FakeStatus, endpoint, route, status
@@ -44,7 +44,8 @@ def test_every_number_of_the_status_has_a_series() -> None:
         dead_letters=6, dead_letter_bytes=66, dead_letters_dropped=1, archive_queued=42,
         dead_letters_sent_again=3,
         archive_failure="disk full", pair=HOLDER, reload_refused="gateway.yaml:3:1: prot",
-        journals=Backlog(journals=3, failed=2, buffer_share=0.5), suspected_loops=(SUSPECTED,),
+        journals=WaitingJournals(journals=3, failed=2, buffer_share=0.5),
+        suspected_loops=(SUSPECTED,),
     )  # fmt: skip
 
     found = samples(full)

@@ -16,6 +16,7 @@ from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
+from paho.mqtt import publish
 
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.mosquitto import Mosquitto, StartMosquitto
@@ -36,6 +37,18 @@ routes:
     to: {{endpoint: target, template: "dst/{{rest...}}"}}
     heartbeat: src/heartbeat
 spool: {{path: {spool}}}
+web: {{port: {port}}}
+"""
+
+NAMES = """\
+gateway: {{name: names}}
+endpoints:
+  plant: {{kind: mqtt, host: 127.0.0.1, port: {plant}}}
+  office: {{kind: mqtt, host: 127.0.0.1, port: {office}, limits: {{bytes: 200}}}}
+routes:
+  lines:
+    from: {{endpoint: plant, pattern: "line/{{rest...}}"}}
+    to: {{endpoint: office, template: "office/{{rest...}}"}}
 web: {{port: {port}}}
 """
 
@@ -108,6 +121,35 @@ def test_a_dead_broker_and_its_return_are_visible_everywhere(
         target.thaw() if end is Mosquitto.freeze else target.start()
         within(30, lambda: get(f"{url}/readyz")[0] == 200, process)
         assert process.end() == 0
+
+
+def test_the_names_that_pass_are_seen(tmp_path: Path, start_mosquitto: StartMosquitto) -> None:
+    plant, office = start_mosquitto(), start_mosquitto()
+    port = free_port()
+    config = tmp_path / "gateway.yaml"
+    config.write_text(NAMES.format(plant=plant.port, office=office.port, port=port))
+    process = Process(config)
+
+    def passed() -> list[tuple[str, str, str]]:
+        tail = json.loads(get(f"http://127.0.0.1:{port}/api/tail?route=lines")[1])
+        assert "secret" not in str(tail)
+        return [
+            (each["name"], each["copies"][0]["name"], each["copies"][0]["rule"])
+            for each in tail["messages"]
+        ]
+
+    try:
+        process.wait_for("connected", endpoint="office", side="sink")
+        assert passed() == []  # the first question begins the view
+        for name in ("line/1", "line/2/" + "x" * 300):
+            publish.single(name, b"secret", qos=1, hostname="127.0.0.1", port=plant.port)
+
+        within(PATIENCE, lambda: len(passed()) == 2, process)
+        (_, _, rule), good = passed()
+        assert (rule, good) == ("too-long", ("line/1", "office/1", ""))
+        assert process.end() == 0
+    finally:
+        process.end(signal.SIGKILL)
 
 
 def test_the_server_answers_without_brokers_and_needs_little_memory(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.config.process import WebSettings
 from gateway.web import token_guard
-from gateway.web.admission import PeerConnection
+from gateway.web.connection_limits import PeerConnection
 from gateway.web.server import WebServer
 from gateway.web.token_guard import INTERVAL, TRIES, Access, TokenGuard
 from tests.waiting import PATIENCE

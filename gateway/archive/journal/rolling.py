@@ -83,7 +83,7 @@ class ArchiveOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class WaitingJournals:
     """The journals that are closed and not converted yet."""
 
     journals: int = 0
@@ -148,12 +148,12 @@ class RollingJournal:
             self._converter.start_without_journals()
 
     @property
-    def backlog(self) -> Backlog:
+    def backlog(self) -> WaitingJournals:
         """The journals that wait; any thread may ask."""
         journal, limit = self._journal, self._options.buffer_bytes
         held = self._converter.held_bytes + (0 if journal is None else journal.size)
         share = held / limit if limit else 0.0
-        return Backlog(self._converter.waiting, self._converter.failed, share)
+        return WaitingJournals(self._converter.waiting, self._converter.failed, share)
 
     @property
     def can_append(self) -> bool:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from gateway.archive.journal.local_head import LocalHead
 from gateway.archive.journal.records import Cell, Rows, pack
-from gateway.archive.journal.rolling import ArchiveOptions, Backlog, RollingJournal
+from gateway.archive.journal.rolling import ArchiveOptions, RollingJournal, WaitingJournals
 from gateway.archive.layout import writer_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.signed_json import NO_TERM, Term
@@ -81,7 +81,7 @@ class ArchiveWriter:
         self._thread.start()
 
     @property
-    def backlog(self) -> Backlog:
+    def backlog(self) -> WaitingJournals:
         """The journals that are not converted yet."""
         return self._journal.backlog
 

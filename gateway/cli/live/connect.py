@@ -2,21 +2,26 @@
 
 It sends and subscribes nothing, and shows addresses as they are: a value of `${env:HOST}` is no
 secret here. A password is printed as ***, as in the log. It asks NATS which streams have the
-subjects of the targets, Kafka whether their topics exist, and RabbitMQ whether the exchange is
-there. Exit status: 0 every broker accepts the connection and has these streams and topics, 1 not
-all do.
+subjects of the targets, Kafka whether their topics exist and have the partitions that routes name,
+and RabbitMQ whether the exchange is there. Exit status: 0 every broker accepts the connection and
+has these streams, topics and partitions, 1 not all do.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 
 from gateway.cli.parsers import CONFIG, CommandParser
 from gateway.config.load import Configuration, load
-from gateway.endpoints.base import AnswersForNames, NamesAnswer, address_of
+from gateway.endpoints.base import (
+    AnswersForNames,
+    AnswersForPartitions,
+    NamesAnswer,
+    address_of,
+)
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.base import EndpointSettings, Server
 from gateway.endpoints.tls import describe_certificate
@@ -35,10 +40,10 @@ def run(args: argparse.Namespace) -> int:
     """Print one line for each endpoint, in the order of the file."""
     configuration = load(args.config)
     refused, redactor = 0, redactor_of(configuration)
-    names = _names_of_targets(configuration)
+    asked = _asked_of_targets(configuration)
     for name, endpoint in configuration.endpoints.items():
         try:
-            answers = _open(endpoint.settings, names.get(name, ()))
+            answers = _open(endpoint.settings, asked.get(name, {}))
         except GatewayError as error:
             answers = [NamesAnswer(str(error).removeprefix(f"{name}: "), missing=True)]
         for each in answers:
@@ -47,18 +52,24 @@ def run(args: argparse.Namespace) -> int:
     return int(refused > 0)
 
 
-def _names_of_targets(configuration: Configuration) -> dict[str, list[str]]:
-    """Return the patterns of the names that routes send to each endpoint."""
-    found: dict[str, list[str]] = {}
+def _asked_of_targets(configuration: Configuration) -> dict[str, dict[str, set[int]]]:
+    """Return the patterns of the names that routes send to each endpoint.
+
+    Each has the numbers of the partitions that routes choose for it.
+    """
+    found: dict[str, dict[str, set[int]]] = {}
     for flow in extract_flows(configuration.routes, configuration.brokers)[1]:
-        known = found.setdefault(flow.target.endpoint, [])
+        target = flow.target
+        known = found.setdefault(target.endpoint, {})
         with suppress(TranslationError):  # a cover too long to be asked about
-            texts = pattern_texts(flow.target_pattern, flow.target.renderer.dialect)
-            known += [each for each in texts if each not in known]
+            for text in pattern_texts(flow.target_pattern, target.renderer.dialect):
+                chosen = known.setdefault(text, set())
+                if isinstance(target.partition, int):
+                    chosen.add(target.partition)
     return found
 
 
-def _open(settings: EndpointSettings, names: Sequence[str]) -> list[NamesAnswer]:
+def _open(settings: EndpointSettings, asked: Mapping[str, Collection[int]]) -> list[NamesAnswer]:
     """Open the sending side, which needs no subscription, with a client id of its own.
 
     Return the text about its connection, and what its broker says of the names.
@@ -72,7 +83,10 @@ def _open(settings: EndpointSettings, names: Sequence[str]) -> list[NamesAnswer]
         sink.open()
         seconds = monotonic() - begun
         address = address_of(sink)
-        answers = [*sink.ask_about(names)] if isinstance(sink, AnswersForNames) else []
+        answers = [*sink.ask_about([*asked])] if isinstance(sink, AnswersForNames) else []
+        if isinstance(sink, AnswersForPartitions):
+            chosen = [(text, number) for text, numbers in asked.items() for number in numbers]
+            answers += sink.ask_about_partitions(chosen)
     finally:
         sink.close()
     servers = [*settings.servers()]

@@ -98,10 +98,12 @@ def _head(status: StatusJson, console: Console, max_reasons: int) -> list[Text]:
 
 
 def _stuck(status: StatusJson) -> list[str]:
-    """Return a line for each reason for which routes are stuck."""
+    """Return a line for each reason for which routes are stuck, unless the head has it."""
     by_reason: dict[str, list[str]] = {}
     for route in status["routes"]:
         for reason in route["stuck"]:
+            if f"route {route['name']}: {reason}" in status["reasons"]:
+                continue
             by_reason.setdefault(reason, []).append(route["name"])
     return [f"stuck, {reason}: {_names(routes)}" for reason, routes in by_reason.items()]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from gateway.cli.parsers import CommandParser
+from gateway.config.process import DEFAULT_URL
 from gateway.errors import WebError
 
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
 
     from gateway.config.process import WebSettings
     from gateway.web.client import StatusClient
-
-DEFAULT_URL: Final = "http://127.0.0.1:8047"  # the default address of a section `web`
-EVERY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # and how to reach it
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -59,6 +57,4 @@ def _at(config: Path, url: str) -> tuple[str, str]:
     if web is None or not web.port:
         what = "`web`" if web is None else "`web.port`"
         raise WebError(f"{config}: has no {what}; add it, or give the address with --url")
-    host = EVERY_ADDRESS.get(web.address, web.address)
-    shown = f"[{host}]" if ":" in host else host
-    return f"{'https' if web.cert_file else 'http'}://{shown}:{web.port}", web.token or ""
+    return web.url, web.token or ""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import yaml
 
+from gateway.config.process import DEFAULT_URL
 from gateway.config.references import REFERENCE
 from gateway.dialects.base import parse_subject
 from gateway.dialects.dialect import Dialect
@@ -44,7 +45,7 @@ _TEXT: Final = """\
 gateway: {{name: {gateway}}}  # unique among your gateways: it is in every archive row
 archive: {{path: archive}}  # a row of each message and copy, for `gateway reconcile archive`
 spool: {{path: spool}}  # copies for a broker that is away, and dead letters
-web: {{}}  # the page, at http://127.0.0.1:8047; `gateway status` asks it
+web: {{}}  # the page, at {page}; `gateway status` asks it
 
 endpoints:
   source:
@@ -122,6 +123,7 @@ def mapping_text(
     needs = starters()[target][1].needs.format(**fields["target"])
     keyless = [_keyless(*each, source, target) for each in zip(routes, names, strict=True)]
     text = _TEXT.format(
+        page=DEFAULT_URL,
         schema=SCHEMA_FILE,
         file=file,
         source=source,

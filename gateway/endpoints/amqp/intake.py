@@ -195,7 +195,7 @@ class AmqpIntake:
         self._wanted.continuity.report_loss(CANCELLED)
         self._connection.end(shown(condition, text) or CANCELLED)
 
-    def _take(  # noqa: PLR0913, PLR0917  # a delivery
+    def _take(  # a delivery
         self,
         connection: AmqpConnection,
         link: Receiver,

@@ -287,7 +287,7 @@ class AmqpSink:
         reason = f"{self._settings.name}: {shown(condition, text)}"
         return rejected(rules.get(condition, REFUSED), reason)
 
-    def _detached(  # noqa: PLR0913, PLR0917  # a link and its fate
+    def _detached(  # a link and its fate
         self,
         connection: AmqpConnection,
         window: SendWindow[_Outgoing],

@@ -98,7 +98,7 @@ class MessageWriter:
             raise UnsendableError(MESSAGE_SIZE, f"the body is {len(body)} bytes, limit {limit}")
         mode = self._weaker_mode if headers.mode is DeliveryMode.AT_MOST_ONCE else self._best_mode
         priority = DEFAULT_PRIORITY if headers.priority is None else headers.priority
-        if not 0 <= priority <= 9:  # noqa: PLR2004  # JMS 2.0, 3.4.10
+        if not 0 <= priority <= 9:  # JMS 2.0, 3.4.10
             raise UnsendableError(PRIORITY, f"the priority {priority} is outside 0..9")
         expiry = 0 if headers.expiry is None else max(1, -(-headers.expiry // MICROSECONDS_PER_MS))
         head = _HEAD.pack(form, kind, priority, mode, expiry)

@@ -98,7 +98,7 @@ def _unescape(match: re.Match[str]) -> str:
     if not digits:
         return ""
     code = int(digits, 16)
-    return chr(code) if code <= 0x10FFFF else match[0]  # noqa: PLR2004  # Unicode's last code point
+    return chr(code) if code <= 0x10FFFF else match[0]  # Unicode's last code point
 
 
 def _is_legal(char: str, index: int) -> bool:

@@ -82,7 +82,7 @@ def write_value(value: Value, depth: int = 0) -> bytes:  # noqa: C901, PLR0911  
             return _TAGGED_FLOAT.pack(FLOAT, value)
         case float():
             return _TAGGED_DOUBLE.pack(DOUBLE, value)
-        case JavaChar() if len(value.encode("utf-16-be", SURROGATES)) == 2:  # noqa: PLR2004  # one unit
+        case JavaChar() if len(value.encode("utf-16-be", SURROGATES)) == 2:  # one unit
             return _TAGGED32.pack(CHAR, ord(value))
         case str():
             return bytes((TEXT,)) + write_text(value)

@@ -86,7 +86,7 @@ class ClientFaults:
     def _say(self, text: str) -> None:
         state = re.sub(r"\d+", "N", text)
         with self._lock:
-            is_new = state not in self._logged and len(self._logged) < 1_000  # noqa: PLR2004
+            is_new = state not in self._logged and len(self._logged) < 1_000
             self._logged.add(state) if is_new else None
         if is_new:
             log.debug("%s: %s", self._name, text)
@@ -213,6 +213,9 @@ def connect(
     while True:
         try:
             return client.list_topics(timeout=_STEP)
+        except UnicodeDecodeError as error:
+            reason = "a server names a topic that is not UTF-8"
+            raise NotConnectedError(f"{settings.name}: {_shown(settings)}: {reason}") from error
         except KafkaException as error:
             failure: KafkaError = error.args[0]
         fatal = serve(client, 0)

@@ -3,16 +3,17 @@
 A header of Kafka is a text with bytes or null, and one text may come again. A property that is a
 text is a header with its UTF-8 bytes, null is null, and bytes that are not UTF-8 are themselves. A
 list of such values is a header that comes again. Every other property stands with its type in the
-header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do the fields for
-which Kafka has no place. Time, content type, message id and the proof of a copy have headers of
-their own: what differs from message to message stands apart, so that the rest is written and read
-once for many messages.
+header `gateway_fields`, one line of JSON, where bytes are `{"base64": ...}`; so do properties with
+a NUL in their name, and the fields for which Kafka has no place. Time, content type, message id and
+the proof of a copy have headers of their own: what differs from message to message stands apart, so
+that the rest is written and read once for many messages.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import methodcaller
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gateway.endpoints.json_fields import read_json, write_json
@@ -33,9 +34,12 @@ TIME: Final = "gateway_time"
 MESSAGE_ID: Final = "gateway_message_id"  # of the system in which the message began
 CONTENT_TYPE: Final = "content-type"  # CloudEvents, "Kafka Protocol Binding", 3.2.1
 TOMBSTONE: Final = "kafka_tombstone"  # property of a message with a null payload
+MALFORMED: Final = "kafka_malformed"  # property with the reason of unreadable headers
 MAX_CACHED: Final = 16 << 20  # bytes of a reader or a writer
+_NUL: Final = "\0"  # the library ends the name of a header there
 _TIME: Final = re.compile(rb"-?[0-9]{1,18}")
 _OWN: Final = frozenset({FIELDS, PROOF, TIME, MESSAGE_ID, CONTENT_TYPE})
+_OF_GATEWAY: Final = frozenset({SOURCE_NAME, CHOSEN_PARTITION})  # the second one is not written
 _PLAIN: Final = ("priority", "expiry", "reply_to")
 _OF_ONE_MESSAGE: Final = ("expiry", "correlation_id", "properties")
 FIELD_NAMES: Final = (*_PLAIN, "correlation_id", "origin", "properties", "retained")
@@ -45,7 +49,12 @@ _TEXTS: Final = (
     (MESSAGE_ID, "source_id", "surrogatepass"),
 )
 _LENGTHS: Final = 10  # bytes of two lengths: of a name, and of a value
+_OWN_SIZES: Final = {each: len(each) + _LENGTHS for each in (MESSAGE_ID, TIME, PROOF)}
 _PER_MS: Final = 1_000  # microseconds
+# In place of `record.headers()`, after which Python looks for no exception that is set beside a
+# result: it would raise anywhere later.
+_HEADERS: Final = methodcaller("headers")
+_LATEST: Final = 253_402_300_799_999  # milliseconds: the last one of the year 9999
 
 
 class ReadHeaders(NamedTuple):
@@ -78,23 +87,28 @@ class RecordHeaderWriter:
             if key is not None:
                 self._shared.add(key, known, 2 * headers_size(headers))
         _, found, size = known
-        own: KafkaHeaders = []
+        own: list[tuple[str, bytes]] = []
         if headers.source_id is not None:
             own.append((MESSAGE_ID, headers.source_id.encode("utf-8", "surrogatepass")))
         if headers.time is not None:
             own.append((TIME, b"%d" % headers.time))
         if proof:
             own.append((PROOF, proof.encode()))
-        return ([*found, *own], size + sum(map(_size, own))) if own else (found, size)
+        if not own:
+            return found, size
+        return [*found, *own], size + sum(_OWN_SIZES[name] + len(each) for name, each in own)
 
 
 def _key(headers: Headers) -> object:
     """Return what headers must share for one writing; None where they share it with no others."""
-    if headers.properties:
+    properties = headers.properties
+    name = properties.get(SOURCE_NAME)
+    if properties and not (name.__class__ is str and properties.keys() <= _OF_GATEWAY):
         return id(headers) if headers.is_shared else None
     if headers.expiry is not None or headers.correlation_id is not None:
         return None
     return (
+        name,
         headers.origin,
         headers.content_type,
         headers.reply_to,
@@ -115,7 +129,7 @@ def _write_shared(headers: Headers) -> KafkaHeaders:
     for name, value in headers.properties.items():
         if name == CHOSEN_PARTITION or (name == TOMBSTONE and value is True):
             continue
-        if name in _OWN or (plain := _plain(value)) is None:
+        if name in _OWN or _NUL in name or (plain := _plain(value)) is None:
             rest[_checked(name)] = value
         else:
             found += [(_checked(name), each) for each in plain]
@@ -131,6 +145,18 @@ def timestamp(headers: Headers) -> int:
     return 0 if headers.time is None else max(0, headers.time // _PER_MS)
 
 
+def headers_of(record: Untyped) -> KafkaHeaders | None:
+    """Return the headers of a received record; only MALFORMED where a name is not UTF-8.
+
+    Ask once: the library returns such a list with an empty place in it, and with an exception set.
+    """
+    try:
+        found: KafkaHeaders | None = _HEADERS(record)
+    except (UnicodeDecodeError, SystemError):
+        return [(MALFORMED, b"the name of a header is not UTF-8")]
+    return found
+
+
 class RecordHeaderReader:
     """Reads headers of Kafka, and keeps the fields that many messages share.
 
@@ -144,25 +170,33 @@ class RecordHeaderReader:
         self,
         found: Sequence[tuple[str, bytes | None]] | None,
         sent: int | None,
-        **own: Untyped,
+        source_id: str | None = None,
+        *,
+        redelivered: bool = False,
     ) -> ReadHeaders:
-        """Return the headers of a received message; `own` are fields that its source knows.
+        """Return the headers of a received message, unless they say otherwise with this id.
 
         `sent` is the time in milliseconds at which its producer sent it; None where only the server
-        has noted one. A malformed `gateway_fields` is a property.
+        has noted one. One before 1970 or after the year 9999 is none. A malformed `gateway_fields`
+        is a property.
         """
-        values = dict[str, _Values](found or ())
-        if found and len(values) < len(found):
+        mode = DeliveryMode.AT_LEAST_ONCE
+        time = None if sent is None or not 0 <= sent <= _LATEST else sent * _PER_MS
+        if not found:
+            plain = Headers(mode, redelivered=redelivered, time=time, source_id=source_id)
+            return ReadHeaders(plain, "", "")
+        values = dict[str, _Values](found)
+        if len(values) < len(found):
             values = _joined(found)
         proof = proof_of(_single(values.pop(PROOF, None)) or b"")
         name = (_single(values.get(SOURCE_NAME)) or b"").decode(errors="replace")
-        time = None if sent is None else sent * _PER_MS
         if (digits := _single(values.get(TIME))) is not None and _TIME.fullmatch(digits):
             time = int(digits)
             del values[TIME]
         fields = self._read(_single(values.get(FIELDS)) or b"")
         if fields:
             del values[FIELDS]
+        own: dict[str, Any] = {"mode": mode, "redelivered": redelivered, "source_id": source_id}
         for header, field, errors in _TEXTS:
             text = _text(_single(values.get(header)), errors)
             if isinstance(text, str):
@@ -172,9 +206,9 @@ class RecordHeaderReader:
             name: [*map(_text, each)] if isinstance(each, list) else _text(each)
             for name, each in values.items()
         }
-        own = {"mode": DeliveryMode.AT_LEAST_ONCE, "time": time, **own, **fields}
         properties |= fields.get("properties", {})
-        return ReadHeaders(Headers(**{**own, "properties": properties}), proof, name)
+        made = Headers(**{**own, "time": time, **fields, "properties": properties})
+        return ReadHeaders(made, proof, name)
 
     def _read(self, text: bytes) -> dict[str, Any]:
         if not text:

@@ -46,9 +46,11 @@ from gateway.endpoints.kafka.client import (
     refusal,
 )
 from gateway.endpoints.kafka.commits import Commits
-from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader
+from gateway.endpoints.kafka.empty_answers import INTERVAL, EmptyAnswers
+from gateway.endpoints.kafka.headers import TOMBSTONE, RecordHeaderReader, headers_of
 from gateway.endpoints.kafka.names import INTERNAL, name_of
 from gateway.endpoints.kafka.partitions import (
+    ask_ends,
     ask_ids,
     ask_partitions,
     ask_states,
@@ -77,6 +79,7 @@ log = logging.getLogger(__name__)
 BEGAN: Final = "began"  # a fact: the topics that were subscribed when partitions had a begin
 PULL: Final = 500  # messages that are read together
 POLL: Final = 0.1  # seconds without a message until settlements are committed
+REST: Final = 0.25  # seconds between questions for the ends, where empty answers come at once
 PAUSE: Final = 1.0  # seconds without room until the partitions pause; also between signs of life
 REFRESH: Final = 5.0  # seconds between looks for topics that are new, or gone
 COUNT: Final = 5.0  # seconds between counts of what waits
@@ -114,6 +117,7 @@ class KafkaIntake:
         self._places: dict[Partition, PartitionPlace] = {}
         self._read_all: set[Partition] = set()  # at the last count
         self._is_paused = False
+        self._empty_answers, self._found_none = EmptyAnswers(), False
         self._count_at = self._look_at = 0.0  # monotonic
         self._admin: Any = None
         self._thread: Thread | None = None
@@ -128,6 +132,8 @@ class KafkaIntake:
             "topic.metadata.refresh.interval.ms": int(REFRESH * 1_000),
             "topic.blacklist": INTERNAL,
             "on_commit": lambda error, _partitions: self._commits.answered(error),
+            "statistics.interval.ms": int(INTERVAL * 1_000),
+            "stats_cb": self._empty_answers.note,
         }
         options = consumer_options(settings, wanted.instance, self._faults) | own
         try:
@@ -215,27 +221,47 @@ class KafkaIntake:
 
     def _read(self, consumer: Untyped) -> None:
         """Take what has come where there is room; else only answer to the group."""
-        window = self._settings.receive_window
-        if self.queue.wait_for_answers(window - 1, PAUSE):
-            self._pause(consumer, paused=False)
+        window, most = self._settings.receive_window, 1
+        if not self.queue.wait_for_answers(window - 1, PAUSE):
+            if self.queue.failure is not None:
+                return
+            self._pause(consumer)
+            found = consumer.poll(0)
+        elif self._found_none and self._empty_answers.hurry and self._is_at_end(consumer):
+            self._pause(consumer)
+            found = consumer.poll(REST)
+        else:
+            self._resume(consumer)
             most = min(PULL, window - len(self.queue.unanswered))
             found = consumer.poll(POLL)
-        elif self.queue.failure is None:
-            self._pause(consumer, paused=True)
-            most, found = 1, consumer.poll(0)
-        else:
-            return
+            self._found_none = found is None
         if found is not None:
             self._take([found, *consumer.consume(most - 1, 0)] if most > 1 else [found])
         self._commits.ask(consumer)
         self._look(consumer)
 
-    def _pause(self, consumer: Untyped, *, paused: bool) -> None:
-        if paused is self._is_paused:
-            return
-        self._is_paused = paused
-        partitions = [TopicPartition(*each) for each in self._places]
-        (consumer.pause if paused else consumer.resume)(partitions)
+    def _pause(self, consumer: Untyped) -> None:
+        if not self._is_paused:
+            self._is_paused = True
+            consumer.pause([TopicPartition(*each) for each in self._places])
+
+    def _resume(self, consumer: Untyped) -> None:
+        """Go on; a question wakes the threads of the library, which else sleep for up to 1 s."""
+        if self._is_paused:
+            self._is_paused = False
+            consumer.resume([TopicPartition(*each) for each in self._places])
+            ask_ends(consumer, self._places, POLL)
+
+    def _is_at_end(self, consumer: Untyped) -> bool:
+        """Return whether all has come that is there; the servers do not wait for more of it."""
+        ends = ask_ends(consumer, self._places, POLL)
+        places = [TopicPartition(*each) for each in self._places]
+        firsts = (each.first for each in self._places.values())
+        reached = (
+            max(each.offset, first)
+            for each, first in zip(consumer.position(places), firsts, strict=True)
+        )
+        return bool(ends) and ends == [*reached]
 
     def _take(self, found: Iterable[Any]) -> None:
         """Put what has come into the queue."""
@@ -261,10 +287,10 @@ class KafkaIntake:
         kind, milliseconds = record.timestamp()
         identity = place.identity(offset, milliseconds)
         headers, proof, claimed = self._headers.read(
-            record.headers(),
+            headers_of(record),
             milliseconds if kind == _CREATED else None,
+            identity,
             redelivered=offset <= place.position.seen,
-            source_id=identity,
         )
         name = claimed if claimed and self._has_header_names else name_of(place.topic, record.key())
         if (payload := record.value()) is None:

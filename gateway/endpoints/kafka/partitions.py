@@ -47,12 +47,30 @@ def ask_states(
             high if start < 0 else start,
             ids[each.topic],
             max(known.offset, -1),
-            known.metadata or "",
+            _claim_in(known),
         )
         for each, known, low, high, start in zip(
             partitions, committed, begins, ends, starts, strict=True
         )
     ]
+
+
+def _claim_in(commit: TopicPartition) -> str:
+    """Return the claim in the metadata of a commit; empty where these are not UTF-8."""
+    try:
+        return commit.metadata or ""
+    except UnicodeDecodeError:
+        return ""
+
+
+def ask_ends(consumer: Untyped, partitions: Iterable[tuple[str, int]], timeout: float) -> list[int]:
+    """Return the end of each partition; none where the servers do not tell in time."""
+    asked = [TopicPartition(*each, NEWEST) for each in partitions]
+    try:
+        answers = consumer.offsets_for_times(asked, timeout=timeout)
+    except KafkaException:
+        return []
+    return [] if any(each.error for each in answers) else [each.offset for each in answers]
 
 
 def ask_partitions(admin: Untyped, timeout: float) -> set[tuple[str, int]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Condition, Thread, current_thread
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -56,12 +56,9 @@ class SentRecord(NamedTuple):
     partition: int = ANY
 
 
-class DeliveryReport(NamedTuple):
-    """The servers' answer for a message with a number; None: all in-sync replicas have it."""
-
-    number: int
-    size: int
-    error: KafkaError | None
+# The servers' answer for a message: its number, its size, and None where all in-sync replicas have
+# it.
+DeliveryReport: TypeAlias = tuple[int, int, KafkaError | None]
 
 
 class KafkaProducer:
@@ -136,7 +133,7 @@ class KafkaProducer:
         for number, each in zip(numbers, records, strict=True):
             size = each.size
             if is_full:
-                take(DeliveryReport(number, size, _QUEUE_FULL))
+                take((number, size, _QUEUE_FULL))
                 continue
             try:
                 produce(
@@ -145,16 +142,16 @@ class KafkaProducer:
                     each.key,
                     each.partition,
                     on_delivery=lambda error, _, number=number, size=size: take(
-                        DeliveryReport(number, size, error)
+                        (number, size, error)
                     ),
                     timestamp=each.timestamp,
                     headers=each.headers,
                 )
             except BufferError:
                 is_full = True
-                take(DeliveryReport(number, size, _QUEUE_FULL))
+                take((number, size, _QUEUE_FULL))
             except KafkaException as error:
-                take(DeliveryReport(number, size, error.args[0]))
+                take((number, size, error.args[0]))
 
     def end(self, reason: str) -> None:
         """End the producer for `reason`; the first reason counts."""
@@ -195,7 +192,7 @@ class KafkaProducer:
         del self._reports[: len(reports)]  # `send` appends to the same list
         self.on_reports(reports)
         with self._room:
-            self._bytes -= sum(each.size for each in reports)
+            self._bytes -= sum([size for _, size, _ in reports])
             self._room.notify_all()
 
     def _lost(self, error: KafkaError) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import groupby
 from typing import Final, TypeAlias
 
 from confluent_kafka import KafkaError, murmur2
@@ -107,13 +106,8 @@ class KafkaSink:
         topic = topics_of(each)
         made = "absent ones are made at their first message"
         if topic.startswith("^"):
-            names = (name for name in topics.partitions() if not re.match(INTERNAL, name))
-            count = sum(re.match(topic, name) is not None for name in names)
-            todo = (
-                made
-                if self._settings.create_topics
-                else f"{_ABSENT}; make them, or write create_topics: true"
-            )
+            count = len(_selected(topic, topics))
+            todo = made if self._settings.create_topics else f"{_ABSENT}; {_REMEDY}"
             is_missing = not count and not self._settings.create_topics
             return NamesAnswer(f"{counted(count, 'topic')} for {each!r}; {todo}", is_missing)
         found = topics.look([topic], make=False)[topic]
@@ -122,6 +116,20 @@ class KafkaSink:
         if found.rule == DESTINATION and self._settings.create_topics:
             return NamesAnswer(f"the topic {topic!r} is absent; {made}")
         return NamesAnswer(found.reason, missing=True)
+
+    def ask_about_partitions(self, chosen: Sequence[tuple[str, int]]) -> Iterator[NamesAnswer]:
+        """Say which topics lack a partition that a route names; an absent one may be made."""
+        producer, made = self._producer, self._settings.partitions
+        if producer is None:
+            return
+        for pattern, number in chosen:
+            found = _selected(topics_of(pattern), producer.topics)
+            if not found and made and self._settings.create_topics:
+                found = {pattern.partition(":")[0]: made}
+            for name, partitions in found.items():
+                if number >= partitions:
+                    lacks = _lack(name, partitions, number)
+                    yield NamesAnswer(f"{lacks}: such messages become dead letters", missing=True)
 
     def send(self, messages: Sequence[Message], settled: Settle) -> None:
         producer, window = self._producer, self._window
@@ -204,9 +212,7 @@ class KafkaSink:
         partition = partition_of(properties.get(CHOSEN_PARTITION), facts.partitions)
         if partition >= facts.partitions:
             book.doubt(topic)
-            reason = (
-                f"topic {topic!r} has the partitions 0..{facts.partitions - 1}, not {partition}"
-            )
+            reason = _lack(topic, facts.partitions, partition)
             raise TranslationError("kafka", address, PARTITION, reason)
         value = None if is_null else payload
         return SentRecord(topic, key, value, found, timestamp(headers), size, partition)
@@ -214,14 +220,14 @@ class KafkaSink:
     def _take_reports(
         self, producer: KafkaProducer, window: SendWindow[SentRecord], reports: list[DeliveryReport]
     ) -> None:
-        """Settle messages by their reports; a report that concerns no message ends the producer."""
-        for is_taken, run in groupby(reports, _is_taken):
-            if is_taken:
-                window.settle([each.number for each in run], ACCEPTED)
-                continue
-            for number, _, error in run:
-                if error is not None and (record := window.content(number)) is not None:
-                    window.settle((number,), self._settlement(producer, record, error))
+        """Settle messages by their reports; a report that concerns no message ends the producer.
+
+        Acceptances come first: the end of a producer leaves no message unsettled.
+        """
+        window.settle([number for number, _, error in reports if error is None], ACCEPTED)
+        for number, _, error in reports:
+            if error is not None and (record := window.content(number)) is not None:
+                window.settle((number,), self._settlement(producer, record, error))
 
     def _settlement(
         self, producer: KafkaProducer, record: SentRecord, error: KafkaError
@@ -262,8 +268,15 @@ class KafkaSink:
             producer.end(f"no answer for {self._settings.answer_timeout:g} s")
 
 
-def _is_taken(report: DeliveryReport) -> bool:
-    return report.error is None  # the library's errors compare with numbers only
+def _selected(wanted: str, topics: TopicBook) -> dict[str, int]:
+    """Return the topics that a name or a regular expression selects, and their partitions."""
+    is_wanted = re.compile(wanted if wanted.startswith("^") else f"^{re.escape(wanted)}$").match
+    every = topics.partitions().items()
+    return {name: most for name, most in every if is_wanted(name) and not re.match(INTERNAL, name)}
+
+
+def _lack(topic: str, partitions: int, number: int) -> str:
+    return f"topic {topic!r} has the partitions 0..{partitions - 1}, not {number}"
 
 
 def _legal(address: str) -> _Place | None:

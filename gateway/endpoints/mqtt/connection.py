@@ -31,7 +31,7 @@ from gateway.wire.mqtt.session_packets import DISCONNECT_PACKET
 log = logging.getLogger(__name__)
 
 PAUSED_INTERVAL = 0.02  # seconds between checks for room while reading is paused
-LARGE_BLOCK = 65_536  # bytes after which nothing is gained by a pause
+LARGE_BLOCK = 262_144  # bytes after which nothing is gained by a pause
 MAX_ANSWERS = 4_194_304  # bytes of answers that wait to be written; above it reading is paused
 COUNT_TIMEOUT = 2.0  # seconds for the answer about the count of dropped messages
 CLOSE_TIMEOUT = 1.0  # seconds to write the last acknowledgements and the DISCONNECT
@@ -61,7 +61,7 @@ class MqttConnection:
     Mutable: owned by the current leader (`Leadership`); any thread may write, wake and close.
     """
 
-    def __init__(  # noqa: PLR0913  # the parameters of the log-in, and its owner's two sides
+    def __init__(  # the parameters of the log-in, and its owner's two sides
         self,
         settings: MqttSettings,
         client_id: str,
@@ -321,7 +321,7 @@ class MqttConnection:
             self._fail(self._errors.closed_by_broker(said, connected=connected))
         self._last_block = len(data or b"")
         self._rate.count(packets, self._last_block, self._alive.last_read)
-        if not self._may_gather():
+        if not self._rate.fast:  # else a pause, or our next messages, come before the answers
             self.socket.acknowledge()
 
     def _take_in(self, data: bytes) -> int:

@@ -307,7 +307,7 @@ def refusal(name: str, error: Exception) -> EndpointError:
     """Return the error of a failed connection or request: lost, or refused for good."""
     text = f"{name}: {getattr(error, 'description', None) or first_line(error)}"
     code = getattr(error, "code", None)
-    of_request = isinstance(code, int) and 0 < code < 500  # noqa: PLR2004  # as HTTP's
+    of_request = isinstance(code, int) and 0 < code < 500  # as HTTP's
     is_bad = of_request and getattr(error, "err_code", None) != _NO_PEERS
     if is_bad or any(word in text.lower() for word in _REFUSALS):
         return EndpointError(text)

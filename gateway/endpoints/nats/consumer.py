@@ -168,9 +168,9 @@ def numbers_of(reply: str) -> tuple[int, ...]:
         ValueError: it is not such a subject, or a number is beyond those of JetStream.
     """
     parts = reply.split(".")
-    at = 4 if len(parts) < 11 else 6  # noqa: PLR2004  # with the domain, eleven tokens or more
+    at = 4 if len(parts) < 11 else 6  # with the domain, eleven tokens or more
     found = tuple(map(int, parts[at : at + 4]))
-    if len(found) < 4 or not (min(found) >= 0 and max(found) < MAX_NUMBER):  # noqa: PLR2004
+    if len(found) < 4 or not (min(found) >= 0 and max(found) < MAX_NUMBER):
         raise ValueError(f"a delivery without numbers: {reply!r:.80}")
     return found
 

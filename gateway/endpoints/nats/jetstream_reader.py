@@ -85,6 +85,7 @@ class JetStreamReader:
         self._most_bytes = settings.receive_window_bytes  # of a request
         self._fits = True  # the next message is within the bytes of a request
         self._wanted = 0  # messages of the present request that have not come
+        self._late = 0.0  # the time of the loop at which the present request is given up
         self._returned = 0  # messages returned that have not come
         self._held: list[NatsMessage] = []
         self._held_bytes = 0
@@ -193,6 +194,8 @@ class JetStreamReader:
         # Returned messages come before new ones, and are not more than a server may have sent.
         if self._returned <= 0 or again == 1 or self._held_bytes > 2 * self._most_bytes:
             self._put_soon()
+        if self._wanted <= 0:
+            await self._ask_for_more()
 
     def _fault_of(self, delivery: int) -> str:
         """Return why the connection ends at this delivery; "" when it does not."""
@@ -266,22 +269,26 @@ class JetStreamReader:
                 self._put_held()
 
     async def _pull(self) -> None:
-        """Keep a request for messages open while there is room."""
-        loop, client = asyncio.get_running_loop(), self._connection.client
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._name}"
-        expires = int(PULL_EXPIRES * 1e9)
-        late = 0.0
+        """Ask again where nothing that comes leads to the next request."""
         while not self._connection.is_over:
-            full = self.queue.full or self._held_bytes >= self._most_bytes
-            if (self._wanted <= 0 or loop.time() > late) and not full:
-                self._wanted = self._most if self._fits else 1
-                wish = {"batch": self._wanted, "expires": expires}
-                request = json.dumps(
-                    wish | ({"max_bytes": self._most_bytes} if self._fits else {})
-                ).encode()
-                late = loop.time() + 2 * PULL_EXPIRES
-                await client.publish(subject, request, reply=self._inbox)
-            await asyncio.sleep(PAUSE if self._wanted > 0 or full else 0)
+            await self._ask_for_more()
+            await asyncio.sleep(PAUSE)
+
+    async def _ask_for_more(self) -> None:
+        """Keep one request for messages open while there is room."""
+        now = asyncio.get_running_loop().time()
+        held = self.queue.held + self._held_bytes
+        full = self.queue.full or held >= self._most_bytes
+        if full or (self._wanted > 0 and now <= self._late):
+            return
+        self._wanted = self._most if self._fits else 1
+        wish = {"batch": self._wanted, "expires": int(PULL_EXPIRES * 1e9)}
+        request = json.dumps(
+            wish | ({"max_bytes": self._most_bytes} if self._fits else {})
+        ).encode()
+        self._late = now + 2 * PULL_EXPIRES
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._name}"
+        await self._connection.client.publish(subject, request, reply=self._inbox)
 
     async def _look_at_removals(self) -> None:
         while not self._connection.is_over:

@@ -188,7 +188,7 @@ def read_properties(
         time = fields["timestamp"] * _MICROSECONDS if "timestamp" in fields else None
     if not isinstance(expiry, int):
         expiry = _expiry(fields.get("expiration"), now)
-    persistent = fields.get("delivery_mode") == 2  # noqa: PLR2004  # AMQP 0-9-1, class basic
+    persistent = fields.get("delivery_mode") == 2  # AMQP 0-9-1, class basic
     priority = fields.get("priority")
     headers = Headers(
         mode=DeliveryMode.AT_LEAST_ONCE if persistent else DeliveryMode.AT_MOST_ONCE,

@@ -171,7 +171,7 @@ class RabbitmqIntake:
     def _position(self, queue: str) -> Position:
         return self._wanted.memory.position(f"stream {queue}", self._settings.receive_window)
 
-    def _take(  # noqa: PLR0913, PLR0917  # a delivery of the driver
+    def _take(  # a delivery of the driver
         self,
         connection: RabbitmqConnection,
         address: str,

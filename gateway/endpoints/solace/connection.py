@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
 from tempfile import mkdtemp
+from threading import Lock
 from typing import Any
 from weakref import finalize
 
@@ -28,6 +29,7 @@ from solace.messaging.utils.life_cycle_control import TerminationNotificationLis
 from gateway.endpoints.settings.base import TlsSettings
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace.error_codes import connect_error
+from gateway.endpoints.solace.native_library import NativeLibrary
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
 from gateway.setting import current
 from gateway.untyped import Untyped
@@ -47,7 +49,8 @@ class SolaceConnection(
 ):
     """A connection that may be interrupted for a while and is lost once.
 
-    Mutable: the library's threads set `interrupted` and end it.
+    Mutable: the library's threads set `interrupted` and end it; `_lock` guards `_closed` and
+    `_users`.
     """
 
     def __init__(
@@ -63,6 +66,9 @@ class SolaceConnection(
         self.name, self._on_lost = settings.name, on_lost
         self._folder: str | None = None
         self._ended = False
+        self._lock = Lock()
+        self._closed = False
+        self._users = 1  # questions that wait for an answer, and the owner until it closes
         self.interrupted = False
         # called by a thread of the library
         self.on_interrupted: Callable[[], None] = lambda: None
@@ -82,16 +88,46 @@ class SolaceConnection(
         self._on_lost(failure)
         return True
 
+    def ask(self, native: NativeLibrary) -> bool:
+        """Ask the broker and wait; return whether it answers within ten seconds.
+
+        Nothing ends that wait earlier, and the library reads the session until then: the last
+        question releases a connection that was closed meanwhile.
+        """
+        with self._lock:
+            if self._closed:
+                return False
+            self._users += 1
+        try:
+            return native.ask(self.service.session.session_pointer)
+        finally:
+            self._leave()
+
+    def drop(self) -> None:
+        """Close, and send nothing that the library has not sent yet.
+
+        `close` sends it, and waits ten seconds for a broker that reads nothing.
+        """
+        self._ended = True
+        with suppress(Exception):  # after a loss the library may raise anything
+            self.service.session.session_force_disconnect()
+        self.disconnect()
+        self.close()
+
+    def disconnect(self) -> None:
+        """End the connection, and release nothing."""
+        self._ended = True
+        with suppress(Exception):
+            self.service.session.session_disconnect()
+
     def close(self) -> None:
         """Release everything; further calls do nothing."""
         self._ended = True
-        if self.service is not None:
-            with suppress(Exception):  # after a loss the library may raise anything
-                self.service.disconnect()
-            with suppress(Exception):
-                _finalize(self.service)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._leave()
 
     def on_service_interrupted(self, event: Untyped) -> None:
         self.end(NotConnectedError(f"{self.name}: connection lost: {event.get_cause()}"))
@@ -109,6 +145,22 @@ class SolaceConnection(
     def on_termination(self, event: Untyped) -> None:
         """End the connection when the broker unbinds the flow of a receiver from its queue."""
         self.end(NotConnectedError(f"{self.name}: the broker ended the flow: {event.cause}"))
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            is_last = not self._users
+        if is_last:
+            self._release()
+
+    def _release(self) -> None:
+        if self.service is not None:
+            with suppress(Exception):
+                self.service.disconnect()
+            with suppress(Exception):
+                _finalize(self.service)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _connect(self, settings: SolaceSettings, role: str) -> None:
         builder = driver.MessagingService.builder().from_properties(self._properties(settings))

@@ -129,7 +129,7 @@ def error_text(error: Exception) -> str:
     for part in _chain(error):
         text = str(part)
         _, found, rest = text.partition("'error_info_contents': ")
-        if found and len(rest) > 2:  # noqa: PLR2004  # more than two quotes
+        if found and len(rest) > 2:  # more than two quotes
             contents = rest.rpartition(rest[0])[0][1:]
             return f"{contents} ({subcode(error)})"
     return str(error) or type(error).__name__

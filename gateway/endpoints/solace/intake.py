@@ -80,6 +80,8 @@ class SolaceIntake:
         self.queue.fail(not_open(self._settings.name), self._survives)
         connection, receiver = self.connection, self.receiver
         self.connection = self.receiver = None
+        if connection is not None:
+            connection.disconnect()  # the receiver would wait for answers about its subscriptions
         if receiver is not None:
             try:
                 receiver.terminate(grace_period=0)
@@ -111,7 +113,7 @@ class SolaceIntake:
         """Ask the broker, and mark the library's queue behind what it sent before its answer."""
         # the library has ended the receiver or its queue: nothing comes
         with suppress(RuntimeError, QueueShutdown):
-            if self._native.ask(connection.service.session.session_pointer):
+            if connection.ask(self._native):
                 receiver.receiver_queue.put(EndOfIntake(self.queue.end))
             for topic in _topics(self._wanted.patterns):
                 receiver.remove_subscription_async(topic)

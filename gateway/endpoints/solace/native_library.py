@@ -162,7 +162,7 @@ class NativeLibrary:
         """Ask the broker and wait; return whether it answers within ten seconds.
 
         The request states the description of the client again, which changes nothing. A refusal is
-        an answer. Any thread may call this.
+        an answer. Any thread may call this, and none may destroy the session meanwhile.
         """
         pair = (b"SESSION_APPLICATION_DESCRIPTION", b"gateway", None)
         if self._modify(session, (_BYTES * len(pair))(*pair), _WAIT, None) == _OK:

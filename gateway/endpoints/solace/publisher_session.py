@@ -163,11 +163,10 @@ class PublisherSession:
     def close(self) -> None:
         self._end(NotConnectedError(f"{self._settings.name}: is closed; open it first"))
         self._answered.put(None)
-        # The library would wait ten seconds for the answer to a question that its end cuts off.
         if self._asking is not current_thread():
             self._asking.join(_LAST_ANSWER)
         with self._send_lock:
-            self._connection.close()
+            self._connection.drop()
         if self._thread is not current_thread():  # a callback of an answer may call `close`
             self._thread.join()
 
@@ -234,7 +233,7 @@ class PublisherSession:
             self._question.clear()
             waiting = len(self._unconfirmed)
             self._asked = time.monotonic() if waiting else 0.0
-            answers = not waiting or self._native.ask(self._pointer)
+            answers = not waiting or self._connection.ask(self._native)
             self._asked = 0.0
             if not answers:
                 self._end(NotConnectedError(f"{self._settings.name}: no answer to a question"))

@@ -139,12 +139,19 @@ class RequestState:
         self._wait(lambda: not self._pending, timeout)
 
     def _await_room(self) -> int:
-        """Wait until window and rate allow a message; return how many they allow."""
+        """Wait until window and rate allow messages; return how many they allow.
+
+        Half a window is written at once, and only when it is free as a whole. Written as a whole, a
+        window makes sink and broker wait for each other: one of them sleeps at any time, and the
+        rate is a window for each two waits for a processor. Written as it becomes free, it falls
+        into ever smaller parts.
+        """
         window, rate = self._settings.send_window, self._settings.rate
+        half = max(1, window // 2)
         self._leadership.follow()
-        self._wait(lambda: self._closing or self._in_flight < window, inf)
+        self._wait(lambda: self._closing or self._in_flight <= window - half, inf)
         self.check()
-        room = max(window - self._in_flight, 1)  # another sender may have been faster
+        room = half
         if rate:
             room = min(room, max(1, int(rate / _BURSTS)))
             now = time.monotonic()

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gateway.dialects.systems.ems import EMS
 from gateway.errors import GatewayError
 from gateway.imports.document import (
+    LOSSY_NOTE,
     Document,
     EndpointEntry,
     EndpointSetting,
@@ -63,7 +64,7 @@ def _target_entry(
     notes = [*quote_comments(target.comments, secrets), str(target.location)]
     lossy = has_wildcards(each.bridge.name) or senders[target.address] > 1
     if lossy:
-        notes.append("Different names become this one, as over the bridge.")
+        notes.append(LOSSY_NOTE)
     if target.kind == config_files.TOPIC:
         notes += exchange.target_notes(target.name)
     return TargetEntry(ENDPOINT_NAME, target.address, tuple(notes), lossy)

@@ -243,7 +243,7 @@ class _BridgeSide:
         if option is None:
             return
         words = option.value.split()
-        if not 0 < len(words) <= 2 or not all(map(_is_seconds, words)):  # noqa: PLR2004  # base, cap
+        if not 0 < len(words) <= 2 or not all(map(_is_seconds, words)):  # base, cap
             self._omit(option, "it is not one or two numbers of seconds")
             return
         yield EndpointSetting("backoff_min", max(1, int(words[0])), str(option.location))
@@ -295,4 +295,4 @@ class _BridgeSide:
 
 
 def _is_seconds(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 10  # noqa: PLR2004  # U32 and less
+    return text.isascii() and text.isdecimal() and len(text) <= 10  # U32 and less

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from gateway.dialects.base import parse_pattern
 from gateway.dialects.systems.mqtt import MQTT
 from gateway.imports.document import (
+    LOSSY_NOTE,
     Document,
     EndpointEntry,
     NameGenerator,
@@ -256,7 +257,7 @@ def _merging_routes(
             omitted.append(line.omitted(fault))
             continue
         lossy = pattern != line.pattern
-        notes = ("Different names become this one, as over the bridge.",) if lossy else ()
+        notes = (LOSSY_NOTE,) if lossy else ()
         yield RouteEntry(
             names.make(connection.name, line.direction.value, line.pattern.strip("/$")),
             line.location,

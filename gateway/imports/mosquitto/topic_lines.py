@@ -61,7 +61,7 @@ def parse_topic(value: str, location: SourceLine, comments: tuple[str, ...] = ()
     words = words[:comment]  # mosquitto 2.0 runs with a comment behind the direction
     if not words:
         raise TopicError("it has no pattern")
-    if len(words) > 5:  # noqa: PLR2004  # the parts of a topic line
+    if len(words) > 5:  # the parts of a topic line
         raise TopicError(
             "mosquitto ignores what follows the remote prefix; was a name with blanks meant?"
         )

@@ -120,7 +120,7 @@ def import_nanomq(file: str, data: bytes, site: str = "") -> Document:
             others.append(setting)
             continue
         key = setting.path[len(place) :]
-        name = place[-1] if len(place) > 2 else "bridge"  # noqa: PLR2004  # without a name
+        name = place[-1] if len(place) > 2 else "bridge"  # without a name
         bridge = bridges.setdefault(place, _Bridge(setting.location, name))
         bridge.settings[_without_prefix(".".join(key))] = setting
     connections = tuple(filter(None, (_connection(each, omitted) for each in bridges.values())))
@@ -132,10 +132,10 @@ def import_nanomq(file: str, data: bytes, site: str = "") -> Document:
 
 def _place(path: Sequence[str]) -> tuple[str, ...] | None:
     """Return the path of the bridge that a setting belongs to; None for a setting of the broker."""
-    if path[:2] == ("bridges", "mqtt") and len(path) > 3 and path[2] not in {"cache", "sqlite"}:  # noqa: PLR2004
+    if path[:2] == ("bridges", "mqtt") and len(path) > 3 and path[2] not in {"cache", "sqlite"}:
         return tuple(path[:4] if path[3].isdecimal() else path[:3])
     if path[:2] == ("bridge", "mqtt"):
-        named = len(path) > 3 and path[2] not in _TOPICS and not path[3].isdecimal()  # noqa: PLR2004
+        named = len(path) > 3 and path[2] not in _TOPICS and not path[3].isdecimal()
         return tuple(path[:3] if named else path[:2])
     return None
 
@@ -335,7 +335,7 @@ def _listeners(settings: Sequence[Setting]) -> Listeners:
     for setting in settings:
         path = setting.path
         is_url = path == ("url",) or (path[:2] == ("listeners", "tcp") and path[-1] == "bind")
-        is_url |= path[:2] == ("listener", "tcp") and len(path) == 3  # noqa: PLR2004  # EMQX 4
+        is_url |= path[:2] == ("listener", "tcp") and len(path) == 3  # EMQX 4
         bound = _BOUND.fullmatch(setting.value) if is_url else None
         if bound is not None and int(bound[2]) <= U16:
             listener.location, listener.port = setting.location, int(bound[2])

@@ -9,6 +9,7 @@ from gateway.dialects.systems.rabbitmq import RABBITMQ
 from gateway.endpoints.settings.base import U16
 from gateway.endpoints.settings.rabbitmq import QUEUE
 from gateway.imports.document import (
+    LOSSY_NOTE,
     Document,
     EndpointEntry,
     EndpointSetting,
@@ -147,7 +148,7 @@ def _route(
     source = _endpoint(shovel, "source", names, omitted)
     target = _endpoint(shovel, "target", names, omitted)
     lossy = "{" in pattern and "{" not in template
-    notes = ("Different keys become this name, as over the shovel.",) if lossy else ()
+    notes = (LOSSY_NOTE,) if lossy else ()
     route = RouteEntry(
         name,
         shovel.location,

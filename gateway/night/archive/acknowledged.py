@@ -36,7 +36,7 @@ class Acknowledgement(SignedStatement):
     at: int  # microseconds since 1970-01-01 UTC
 
 
-def acknowledge(  # noqa: PLR0913, PLR0917  # the archive, the finding, and who says so
+def acknowledge(  # the archive, the finding, and who says so
     storage: Storage, rule: str, place: str, why: str, at: int, key: bytes | None
 ) -> Sequence[Finding]:
     """Write durably that the findings of the last night with this rule and place are known.

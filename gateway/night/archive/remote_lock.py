@@ -36,7 +36,7 @@ CheckHeld: TypeAlias = Callable[[], None]
 
 
 @contextmanager
-def remote_lock(  # noqa: PLR0913  # the place, its holder, and the texts of errors
+def remote_lock(  # the place, its holder, and the texts of errors
     storage: RemoteStorage,
     folder: Path,
     holder: str,

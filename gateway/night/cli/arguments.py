@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from gateway.archive.layout import NEVER_WRITTEN, journals, names_an_archive
 from gateway.archive.location import ArchiveLocation, parse_location
@@ -14,6 +14,8 @@ from gateway.errors import ArchiveError, first_line
 
 if TYPE_CHECKING:
     from gateway.archive.storage import Storage
+
+_YAML: Final = (".yaml", ".yml")
 
 
 def named_location(archive: str) -> ArchiveLocation:
@@ -24,7 +26,9 @@ def named_location(archive: str) -> ArchiveLocation:
     """
     location = parse_location(archive)
     if not location.url and not location.local.is_dir():
-        raise ArchiveError(f"archive {str(location)!r}: is not a folder")
+        is_configuration = location.local.suffix in _YAML and location.local.is_file()
+        hint = "; it is a configuration: give its `archive.path`" if is_configuration else ""
+        raise ArchiveError(f"archive {str(location)!r}: is not a folder{hint}")
     return location
 
 

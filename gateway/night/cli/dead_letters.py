@@ -118,6 +118,7 @@ def run_replay(args: argparse.Namespace) -> int:
         if args.dry_run:
             for attempt in plan:
                 print_line(_line(attempt, attempt.settlement))
+        if args.dry_run or not plan:
             return _exit_status(args, {each.letter.number for each in plan})
         outcomes: Counter[Outcome] = Counter()
         kept: set[str] = set()
@@ -145,8 +146,9 @@ def run_purge(args: argparse.Namespace) -> int:
         if args.yes:
             for number in numbers:
                 database.execute(DELETE, (number,))
-    done = "deleted" if args.yes else "would be deleted; add --yes to delete them"
-    print_line(f"{len(numbers)} {done}")
+    if numbers:
+        done = "deleted" if args.yes else "would be deleted; add --yes to delete them"
+        print_line(f"{len(numbers)} {done}")
     return _exit_status(args, numbers)
 
 
@@ -235,5 +237,7 @@ def _exit_status(args: argparse.Namespace, found: Collection[int]) -> int:
     absent = [str(number) for number in args.numbers if number not in found]
     if found and not absent:
         return 0
-    print_line(f"gateway: no such dead letter: {', '.join(absent)}".rstrip(": "), sys.stderr)
+    selected = args.numbers or args.route or args.rule
+    text = "no such dead letter" if selected else "there is no dead letter"
+    print_line(f"gateway: {text}: {', '.join(absent)}".rstrip(": "), sys.stderr)
     return 1

@@ -28,10 +28,10 @@ from gateway.night.reconcile.input.inputs import (
 from gateway.night.reconcile.input.route_history import read_history
 from gateway.night.reconcile.report.copy_results import CopyResults, write_copies
 from gateway.night.reconcile.report.cut_results import CutResults, write_cuts
-from gateway.night.reconcile.report.gaps import ReportedGap
 from gateway.night.reconcile.report.hop_results import HopResults, write_hops
 from gateway.night.reconcile.report.name_results import NameResults, write_names
 from gateway.night.reconcile.report.report import Report
+from gateway.night.reconcile.report.reported_gaps import ReportedGap
 from gateway.night.reconcile.report.result_folder import ResultFolder, results_of
 from gateway.night.reconcile.report.rows import Row, Rows
 from gateway.night.reconcile.report.source_gaps import reported_gaps

@@ -74,7 +74,7 @@ class RouteSource:
     patterns: tuple[Pattern, ...]
     excludes: tuple[Pattern, ...]
 
-    def finding(  # noqa: PLR0913, PLR0917  # the parts of one finding
+    def finding(  # noqa: PLR0913  # the parts of one finding
         self,
         rule: str,
         severity: Severity,
@@ -108,7 +108,7 @@ class Flow:
     target_levels: tuple[TargetLevel, ...]
     target_pattern: Pattern
 
-    def finding(  # noqa: PLR0913, PLR0917  # the parts of one finding
+    def finding(  # the parts of one finding
         self,
         rule: str,
         severity: Severity,

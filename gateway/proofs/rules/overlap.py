@@ -7,7 +7,7 @@ pairs of its own, and a shared number limits the pairs beyond.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import chain
 
@@ -19,6 +19,13 @@ from gateway.proofs.search.samples import translated_trials
 from gateway.proofs.search.translated_name import TranslatedName
 
 NARROW_HINT = "narrow one of the patterns, or exclude from one what the other takes"
+
+
+def more_hint(severities: Collection[Severity]) -> str:
+    """Return what to do where findings of these severities are the first of many."""
+    if set(severities) <= {"note"}:
+        return "nothing to do when what the notes above say is wanted"
+    return "mend the findings above, then check again"
 
 
 def overlap_findings(one: Flow, other: Flow, overlap: Overlap) -> Iterator[RouteFinding]:
@@ -125,6 +132,7 @@ class _Pairs:
         self._trials = cache(translated_trials)
         self._shared_pairs = SHARED_PAIRS
         self._found: Counter[tuple[int, str]] = Counter()  # findings by route and rule
+        self._severities: defaultdict[int, set[Severity]] = defaultdict(set)  # by route
         self._reported: set[tuple[str, tuple[int, int], tuple[int, int]]] = set()
         self._more: dict[int, Flow] = {}  # routes with findings that are not reported
         self._open: dict[int, Flow] = {}  # routes with pairs that are not searched
@@ -159,7 +167,7 @@ class _Pairs:
         for number, flow in (self._more | self._open).items():
             if number not in self._open or self._found[number, "delivered-twice"]:
                 what = "names of still more routes collide with those of this one"
-                hint = "mend the findings above, then check again"
+                hint = more_hint(self._severities[number])
                 yield flow.finding("more", "note", f"{what}; only the first are reported", hint)
             else:
                 what = "names may collide with those of further routes"
@@ -180,6 +188,7 @@ class _Pairs:
                 continue
             self._reported.add((finding.rule, *targets))
             self._found[number, finding.rule] += 1
+            self._severities[number].add(finding.severity)
             if self._found[number, finding.rule] <= MAX_FINDINGS_PER_RULE:
                 yield finding
             else:

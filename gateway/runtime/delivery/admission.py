@@ -22,7 +22,7 @@ from gateway.model.dead_letter_rule import (
     UNSELECTED,
     DeadLetterRule,
 )
-from gateway.model.message import Headers, Message, identity_of
+from gateway.model.message import GATEWAY_ID, Headers, Message, identity_of
 from gateway.routing.origin_path import GatewayIdentity
 from gateway.routing.route import Route
 from gateway.routing.router import Delivery, RouteMatch, Router
@@ -107,7 +107,9 @@ class Admission:
             self.path_check.check(batch, rules.router)
         recognisable = carried or rules.echo_broker or rules.echo_window
         distinct = {id(message.headers): message.headers for message in messages}
-        has_ids = bool(batch.identities) or any(map(identity_of, distinct.values()))
+        has_ids = bool(batch.identities) or any(
+            each.source_id or GATEWAY_ID in each.properties for each in distinct.values()
+        )
         if not (recognisable or has_ids) or self._are_new(batch, rules, known_as, has_ids=has_ids):
             return
         messages = batch.messages

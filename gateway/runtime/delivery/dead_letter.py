@@ -30,7 +30,7 @@ class DeadLetter:
     reason: str
     attempts: int
     message: Message
-    fields: str = ""  # those of the message in the name of a copy, as the archive has them
+    fields: str = ""  # those of the message in the name, as the archive has them
 
     def as_message(self, name: str, *, withheld: bool = False) -> Message:
         """A copy to publish to `name`: the same payload, the dead letter's facts as properties.

@@ -25,6 +25,7 @@ from gateway.runtime.delivery.rows import (
     header_columns,
     payload_sizes,
     traces_of,
+    with_proven_name,
 )
 
 _IMMUTABLE: Final = frozenset({bytes, str})
@@ -265,7 +266,7 @@ class ReceivedBatch:
             counts.append(letter)
         return counts
 
-    def _add_dead_letter(  # noqa: PLR0913, PLR0917  # the facts of one dead letter
+    def _add_dead_letter(  # the facts of one dead letter
         self,
         delivery: Delivery,
         position: int,
@@ -286,10 +287,10 @@ class ReceivedBatch:
             target=delivery.label,
             endpoint=target.endpoint if sent and target else "",
             rule=settlement.rule,
-            reason=settlement.reason,
+            reason=with_proven_name(settlement.reason, delivery.fields),
             attempts=attempts,
             message=sent or received,
-            fields=delivery.fields if sent else "",
+            fields=delivery.fields,
         )
         self.letters.append(letter)
         if self._archived:
@@ -306,6 +307,8 @@ class ReceivedBatch:
         common = self._common(Leg.DEAD, RowOutcome.REJECTED, letter.time)
         common |= {"route": letter.route, "rule": letter.rule, "reason": letter.reason}
         common |= {"source_name": message.address, "attempt": 1}
+        if letter.fields:
+            common["fields"] = letter.fields
         if delivery.target is not None:
             common["target"] = delivery.label
             if name:

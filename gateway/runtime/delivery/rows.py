@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import count
+from operator import itemgetter, methodcaller
 from typing import Final
 
 import msgpack
 from xxhash import xxh3_128_digest
 
 from gateway.archive.journal.records import Cell
+from gateway.errors import quoted
 from gateway.model.message import DroppedPayload, Headers, Message, Payload, Value, identity_of
-from gateway.routing.message_fields import is_redacted
+from gateway.routing.message_fields import SOURCE_FIELD, is_redacted
 from gateway.routing.route import Route
 from gateway.tracing.context import trace_of
 
@@ -78,6 +80,15 @@ def fingerprint(payload: Payload) -> tuple[int, bytes]:
     """Size in bytes and 16-byte XXH3 hash of a payload; it detects faults, not forgery."""
     data = payload_bytes(payload)
     return len(data), xxh3_128_digest(data)
+
+
+def message_ids(run: int) -> Iterator[bytes]:
+    """Return the ids of the messages of a run: 8 bytes of its start `run`, then 8 of a counter.
+
+    Any thread takes the next ones: a step of the iterator is one step of the interpreter.
+    Units: microseconds since 1970-01-01 UTC.
+    """
+    return map(run.to_bytes(8, "big").__add__, map(methodcaller("to_bytes", 8, "big"), count()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +170,15 @@ def archived_content(messages: Sequence[Message], route: Route | None) -> Column
         ]
         payloads = [payload[:maximum] for payload in payloads]
     return {"payload": list(payloads), "headers": list(headers)}
+
+
+def with_proven_name(reason: str, fields: str) -> str:
+    """Return the reason of a dead letter with the proven name among the `fields` in its name.
+
+    People know the message by that name: topic and key, its name here, do not tell it.
+    """
+    name = json.loads(fields).get(SOURCE_FIELD) if SOURCE_FIELD in fields else None
+    return f"{reason}; its proven name is {quoted(name)}" if name else reason
 
 
 def _redacted(headers: Mapping[str, str], names: Sequence[str]) -> Mapping[str, str]:

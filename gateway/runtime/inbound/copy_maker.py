@@ -12,7 +12,7 @@ from xxhash import xxh3_128_hexdigest
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
-from gateway.model.copy_proof import content_digest, render_proof
+from gateway.model.copy_proof import NEXT_HOPS, content_digest, render_proof
 from gateway.model.dead_letter_rule import INTERNAL, MESSAGE_BYTES
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
@@ -43,10 +43,10 @@ from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.in_flight import InFlightBatch
-from gateway.runtime.record.ledger import Counters
+from gateway.runtime.record.batch_recorder import Counters
 from gateway.tracing.context import trace_of
 
-MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source; a full cache is cleared
+MAX_CACHE_SIZE: Final = 16 << 20  # bytes of the results of a source
 _OVERHEAD: Final = 500  # bytes of a result beside its texts and properties
 _ABSENT = optional_values(NO_HEADERS)
 _Cached: TypeAlias = tuple[MappedHeaders, Headers, Delivery]
@@ -75,6 +75,7 @@ class HeaderMapper:
         self._dialect = dialect
         self._counters = counters
         self._cache: LimitedCache[tuple[int, int], _Cached] = LimitedCache(MAX_CACHE_SIZE)
+        self._entries: dict[str, str] = {}  # of the origin path, by route
 
     def map_headers(self, headers: Headers, delivery: Delivery, carries: frozenset[str]) -> Headers:
         """Map headers for a target that carries the fields `carries`; count the lost fields.
@@ -108,12 +109,13 @@ class HeaderMapper:
         if optional_values(headers) != _ABSENT:
             headers, lost = map_reply(headers, delivery.target, self._dialect, carries)
         if delivery.route is not None:  # even if not carried: an echo gets it back
-            carried = self.identity.entry(delivery.route.name)
+            route = delivery.route.name
+            carried = self._entries.get(route) or self._entries.setdefault(
+                route, self.identity.entry(route)
+            )
             taken = (delivery.source_mark,) if delivery.source_mark else ()
             before = map(str, headers.origin)  # a mark of the source is now one of many
-            properties = None
-            if delivery.own:
-                properties = with_own(headers.properties, delivery.own)
+            properties = with_own(headers.properties, delivery)
             headers = headers.with_origin((*before, *taken, carried), properties)
         return headers, lost
 
@@ -189,7 +191,7 @@ def _prove(
         own, name = ids[position], delivery.wire_name
         first = firsts[position] or xxh3_128_hexdigest(secret + own)
         digest = content_digest(name + payload_hash)
-        proof = render_proof(first, own.hex(), hops[position] + 1, digest)
+        proof = render_proof(first, own.hex(), NEXT_HOPS[hops[position]], digest)
         proofs.append(rules.sign(proof, name, payload_hash, headers) if rules.keys else proof)
     return proofs
 
@@ -202,7 +204,7 @@ def _refuse_dropped(system: str, address: str, payload: DroppedPayload) -> None:
     raise TranslationError(system, address, MESSAGE_BYTES, reason)
 
 
-def with_ids(  # noqa: PLR0913, PLR0917  # a copy, and all that its ids follow from
+def with_ids(  # a copy, and all that its ids follow from
     mapped: Headers,
     received: Message,
     endpoint: str,

@@ -15,14 +15,14 @@ from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.earlier_batch import ConnectionPart, EarlierBatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.received_batch import ReceivedBatch
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.batch_recorder import BatchRecorder
 
 ANY_PART: Final = ConnectionPart()
 Group: TypeAlias = tuple[Sequence[int], Sequence[RouteMatch]]  # positions, and a match for each
 
 
 class InFlightBatch:
-    """A received batch, with the ledger that records it and the source that is settled then.
+    """A received batch, with the recorder that records it and the source that is settled then.
 
     Later batches with its duplicates wait for it, and find it for long: once settled, it has no
     messages. `on_settled` is called before they go on.
@@ -38,9 +38,9 @@ class InFlightBatch:
         "_callbacks",
         "_count",
         "_is_relayed",
-        "_ledger",
         "_lock",
         "_on_settled",
+        "_recorder",
         "_references",
         "_settle_source",
         "_waits",
@@ -54,7 +54,7 @@ class InFlightBatch:
         self,
         batch: Batch,
         received: ReceivedBatch,
-        ledger: Ledger,
+        recorder: BatchRecorder,
         on_settled: Callable[[InFlightBatch], None] = lambda _: None,
         part: ConnectionPart = ANY_PART,
     ) -> None:
@@ -63,7 +63,7 @@ class InFlightBatch:
         self.received_at = received.origin.time  # it stays: another thread may settle the batch
         self._settle_source, self._count = batch.settle, len(batch.messages)
         self._awaited = batch.awaited
-        self._ledger = ledger
+        self._recorder = recorder
         self._on_settled = on_settled
         self._lock = threading.Lock()
         self._references, self._is_relayed = 1, False
@@ -73,8 +73,8 @@ class InFlightBatch:
     def refuse(self, position: int, delivery: Delivery) -> None:
         """Record a dead letter for a delivery that the mapping refused."""
         with self._lock:
-            letter = self.received.refused(position, delivery, self._ledger.clock())
-        self._ledger.count([letter])
+            letter = self.received.refused(position, delivery, self._recorder.clock())
+        self._recorder.count([letter])
 
     def relayed(self, groups: Iterable[Group], answers: int) -> None:
         """Record that routes received the messages of `groups`, and which they left out.
@@ -88,18 +88,18 @@ class InFlightBatch:
                 received.record_cuts()
             self._references += answers
             self._is_relayed = True
-        self._ledger.count(counts)
+        self._recorder.count(counts)
         self._release()
 
     def answered(self, batch: OutboundBatch) -> None:
         """Record the final settlements of one target."""
         with self._lock:
-            counts = self.received.answered(batch, self._ledger.clock())
-        self._ledger.count(counts)
+            counts = self.received.answered(batch, self._recorder.clock())
+        self._recorder.count(counts)
         self._release()
 
     def pending_rows(self, batch: OutboundBatch) -> list[PendingRow]:
-        return self.received.pending_rows(batch, self._ledger.clock())
+        return self.received.pending_rows(batch, self._recorder.clock())
 
     def _release(self) -> None:
         """Drop a reference; after the last one, record the rows and settle the source."""
@@ -108,7 +108,9 @@ class InFlightBatch:
             self._references -= 1
             is_last = self._is_relayed and not self._references
         if is_last and (received.rows or received.letters):
-            self._ledger.write(received.rows, received.letters, self._settle, awaited=self._awaited)
+            self._recorder.write(
+                received.rows, received.letters, self._settle, awaited=self._awaited
+            )
         elif is_last:
             self._settle()
 

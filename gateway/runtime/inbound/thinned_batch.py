@@ -19,7 +19,7 @@ from gateway.runtime.delivery.thinning_candidate import Candidate, Course
 from gateway.runtime.delivery.thinning_intervals import Interval
 from gateway.runtime.inbound.in_flight import InFlightBatch
 from gateway.runtime.outbound.held_copies import HeldCopies
-from gateway.runtime.record.ledger import Counters
+from gateway.runtime.record.batch_recorder import Counters
 
 KEPT: Final = 2  # copies of a name that are held: the newest, and its spare
 

@@ -47,7 +47,7 @@ class HeldCopies:
     """The thinning of one lane, with the copies that it holds.
 
     Thread-safe: self._changed guards the state, and is not held during a call of the lane or the
-    ledger; nor while the disk is awaited, for which `Spool.write` only queues.
+    recorder; nor while the disk is awaited, for which `Spool.write` only queues.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class HeldCopies:
         self._thread: threading.Thread | None = None
         if spool is not None:
             for each in spool.left_spares():
-                rows = _cut_row(each.facts, each.stands, spool.ledger.clock())
+                rows = _cut_row(each.facts, each.stands, spool.recorder.clock())
                 done = partial(spool.delete_held, [each.number], lambda: None)
-                spool.ledger.write(rows, [], done)
+                spool.recorder.write(rows, [], done)
 
     def concerns(self, name: str) -> bool:
         """Return whether a copy of a route that does not thin concerns a held one, or a change."""
@@ -206,14 +206,14 @@ class HeldCopies:
     def _cut(self, spool: Spool, stands: bytes, replaced: HeldCopy) -> None:
         """Record that the copy with the id `stands` stands for a held one, then delete that."""
         rows = self._cut_rows(spool, stands, replaced)
-        spool.ledger.write(rows, [], partial(self._delete, spool, (), [replaced]))
+        spool.recorder.write(rows, [], partial(self._delete, spool, (), [replaced]))
 
     @staticmethod
     def _cut_rows(spool: Spool, stands: bytes, replaced: HeldCopy) -> list[Rows]:
         """Count a copy that is cut; return its row, if there is an archive."""
-        if replaced.route in spool.ledger.counters:
-            spool.ledger.counters[replaced.route].count_left_out(THINNED)
-        return _cut_row(replaced.facts, stands, spool.ledger.clock())
+        if replaced.route in spool.recorder.counters:
+            spool.recorder.counters[replaced.route].count_left_out(THINNED)
+        return _cut_row(replaced.facts, stands, spool.recorder.clock())
 
     def _delete(
         self, spool: Spool, taken: Sequence[Taken], others: Sequence[HeldCopy] = ()
@@ -278,7 +278,7 @@ class HeldCopies:
             if row.letter is not None:
                 self._decide(copies[row.number], Outcome.REJECTED)
                 done = partial(self._delete, spool, [copies[row.number]])
-                spool.ledger.record_damaged(row.letter, done)
+                spool.recorder.record_damaged(row.letter, done)
         gone = [copies[each] for each in copies.keys() - {row.number for row in rows}]
         for each in gone:  # the file was damaged
             self._decide(each, Outcome.REJECTED)
@@ -302,7 +302,7 @@ class HeldCopies:
             if spare is not None:
                 spares.append(spare)
                 rows += self._cut_rows(spool, each[1].id, spare)
-        spool.ledger.record_spooled(batch, partial(self._delete, spool, taken, spares), rows)
+        spool.recorder.record_spooled(batch, partial(self._delete, spool, taken, spares), rows)
 
     def _decide(self, taken: Taken, outcome: Outcome) -> HeldCopy | None:
         """Take the outcome of a copy; return its spare if that is cut."""

@@ -17,8 +17,8 @@ from gateway.model.outcome import Settlement
 from gateway.runtime.delivery.actions import Action, Finish, Mark, Read, Send, Step, Store, Wait
 from gateway.runtime.delivery.backlog import MemoryBacklog
 from gateway.runtime.delivery.expiry import Complete, without_expired
-from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_phase import ENDED, Phase
+from gateway.runtime.delivery.lane_state import LaneState
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.delivery.poisoned_names import PoisonedNames
 from gateway.runtime.outbound.held_copies import HeldCopies
@@ -43,7 +43,7 @@ class Lane:
     LeaseNotHeldError when another instance of a pair may be the holder.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # a binding and what it asks of its gateway
+    def __init__(  # a binding and what it asks of its gateway
         self,
         binding: SinkBinding,
         state: EndpointState,

@@ -26,7 +26,7 @@ from gateway.runtime.outbound.spool_codec import (
     unpack_batch,
 )
 from gateway.runtime.outbound.spool_db import MARK_TRIED, Change, Durable, SpoolDatabase
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.batch_recorder import BatchRecorder
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class Spool:
         self,
         endpoint: str,
         database: SpoolDatabase,
-        ledger: Ledger,
+        recorder: BatchRecorder,
         limits: SpoolLimits,
         first_name: str = "",
     ) -> None:
@@ -134,7 +134,7 @@ class Spool:
         self._key = first_name or endpoint
         self._second = endpoint if first_name else ""  # no endpoint has the name ""
         self._database = database
-        self.ledger = ledger
+        self.recorder = recorder
         names = [self._key, self._second]
         # The higher mark is for both: a row that was not tried may be marked without need.
         ((marked,),) = database.rows(_MARK, names)
@@ -286,19 +286,19 @@ class Spool:
                     reason,
                     extra={"endpoint": self._endpoint},
                 )
-                self.ledger.record_damaged(row.letter, partial(self._delete, [row.number]))
+                self.recorder.record_damaged(row.letter, partial(self._delete, [row.number]))
         whole = [row.number for row in batch.rows if row.letter is None]
         if whole:
-            self.ledger.record_spooled(batch, partial(self._delete, whole))
+            self.recorder.record_spooled(batch, partial(self._delete, whole))
 
     def pending_rows(self, batch: OutboundBatch) -> list[PendingRow]:
         """The rows of a batch that was on disk; it is never written again."""
         return [pending for row in batch.rows for pending in row.pending]
 
-    def _unpack(  # noqa: PLR0913, PLR0917  # the columns of a row
+    def _unpack(  # the columns of a row
         self, name: str, number: int, time: int, count: int, stored: bytes, body: bytes
     ) -> SpoolRow:
-        at = self.ledger.clock()
+        at = self.recorder.clock()
         try:
             check(body, (number, name, time, count), stored)
             messages, pending = unpack_batch(body)

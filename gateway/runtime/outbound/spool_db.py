@@ -92,7 +92,8 @@ def connect(folder: Path, *, create: bool = False) -> sqlite3.Connection:
     path = folder / FILE_NAME
     if not create and not path.exists():
         raise SpoolError(
-            f"spool {folder}: has no {FILE_NAME}; is it the `path` of a section `spool`?"
+            f"spool {folder}: has no {FILE_NAME}, which a gateway makes at its start; check whether"
+            " one has run, and whether this is its `path`"
         )
     try:
         if create:

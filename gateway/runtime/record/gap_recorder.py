@@ -27,9 +27,9 @@ from gateway.errors import (
     SubscriptionRefusedError,
     TakenOverError,
 )
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_rows import Watched, gap_rows
-from gateway.runtime.record.ledger import Ledger
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class GapRecorder:
         self,
         source: Source,
         watched: Sequence[Watched],
-        ledger: Ledger,
+        recorder: BatchRecorder,
         connections: ConnectionLog | None,
         oldest_unsettled: Callable[[], int] = lambda: 0,
     ) -> None:
@@ -62,7 +62,7 @@ class GapRecorder:
         """
         self._endpoint, self._key = watched[0].endpoint, watched[0].state_name
         self._tap = watched[0].target is not None
-        self._archive, self._clock = ledger.archive, ledger.clock
+        self._archive, self._clock = recorder.archive, recorder.clock
         self._connections, self._oldest_unsettled = connections, oldest_unsettled
         self._known = False  # whether it was ever connected
         self._keeps = True  # whether the broker keeps messages, as of the last connection

@@ -17,6 +17,7 @@ from gateway.trial.brokers.listening import end, free_port, start_process, wait_
 JARS = Path("/usr/share/java")
 FACTORY = "org.apache.activemq.ActiveMQConnectionFactory"
 DEFAULT_PORT = 61616
+LOG = "broker.log"
 START_TIMEOUT = 30.0  # seconds; also for a stop
 # For a broker that runs for a minute: the optimising compiler takes longer than it saves.
 QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -86,7 +87,7 @@ class ActiveMq:
         homes = [f"-Dactivemq.{name}={self.folder}" for name in ("home", "base", "conf", "data")]
         command = ["java", "-Xmx512m", *self.java_options, *homes, "-cp", ":".join(self.jars)]
         command += ["org.apache.activemq.console.Main", "start", self.configuration]
-        log = self.folder / "broker.log"
+        log = self.folder / LOG
         self._process = start_process(command, self.folder, log)
         try:
             for port in (self.port, self.mqtt_port):
@@ -137,7 +138,8 @@ def serve(port: int, store: Path | None = None) -> None:
         try:
             broker.start()
             jars = "".join(f"  - {jar}\n" for jar in client_jars())
-            sys.stdout.write(f"# listening on {broker.url}; MQTT on port {broker.mqtt_port}\n")
+            sys.stdout.write(f"# listening on {broker.url}; MQTT on port {broker.mqtt_port};")
+            sys.stdout.write(f" Ctrl-C stops it; its log is {broker.folder / LOG}\n")
             sys.stdout.write(f'urls: ["{broker.url}"]\nfactory: {FACTORY}\nclasspath:\n{jars}')
             sys.stdout.flush()
             signal.pause()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 import ssl
 from pathlib import Path
 
 from gateway.cli.parsers import CommandParser, Commands, add_command, options_of
 from gateway.errors import GatewayError, first_line
+from gateway.logs.lines import set_up_logging
 from gateway.trial.brokers.activemq import DEFAULT_PORT, serve
 from gateway.trial.brokers.smf import BrokerOptions, QueueOptions, SmfBroker
 from gateway.trial.brokers.yami4 import OverflowPolicy, Yami4Broker, Yami4BrokerOptions
+
+log = logging.getLogger(__name__)
 
 
 def add_options(parser: CommandParser) -> None:
@@ -71,22 +75,26 @@ def _add_activemq(systems: Commands) -> None:
 
 
 def run_yami4(args: argparse.Namespace) -> int:
-    """Print the listening address, and serve until SIGTERM or SIGINT."""
+    """Print the listening address, log connections and refusals, and serve until a signal."""
     policy = OverflowPolicy(args.overflow_policy)
     options = options_of(Yami4BrokerOptions, args, overflow_policy=policy)
     return _serve(Yami4Broker(args.listen, options))
 
 
 def _serve(broker: Yami4Broker | SmfBroker) -> int:
+    control = set_up_logging("info", "text")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: broker.stop())
     print(f"listening on {broker.url}", flush=True)  # scripts read the port here
+    log.info("Ctrl-C or SIGTERM stops the broker")
     broker.run()
+    log.info("stopped")
+    control.close()
     return 0
 
 
 def run_smf(args: argparse.Namespace) -> int:
-    """Print the listening address, and serve until SIGTERM or SIGINT."""
+    """Print the listening address, log connections and refusals, and serve until a signal."""
     options = BrokerOptions(
         vpns=tuple(args.vpn or ("default",)),
         users=None if args.logins is None else _read_users(args.logins),

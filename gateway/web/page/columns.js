@@ -2,7 +2,7 @@
 
 const endpoints = new Table("endpoints", [
   ["endpoint", "", (end) => end.name],
-  ["side", "", (end) => `${end.side}, ${end.system}`],
+  ["side", "whole", (end) => `${end.side}, ${end.system}`],
   ["connection", "", (end) => end.connection, connectionMark],
   ["address", "whole", (end) => end.address],
   ["last 10 min", "trend", () => ""],
@@ -28,7 +28,7 @@ const routes = new Table("routes-table", [
   ["dropped or changed", "long", dropped],
 ]);
 const refusals = new Table("refusals", [
-  ["time (UTC)", "", (refusal) => clock(refusal.time)],
+  ["time (UTC)", "whole", (refusal) => clock(refusal.time)],
   ["route", "", (refusal) => refusal.route],
   ["rule", "", (refusal) => refusal.rule, () => "bad"],
   ["name", "long mono", (refusal) => refusal.name],

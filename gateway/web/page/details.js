@@ -11,7 +11,7 @@ const detailRoutes = new Table("details-routes", [
   ["source → targets", "long", (flow) => namesOf(flow.route)],
 ]);
 const detailNames = new Table("details-names", [
-  ["passed (UTC)", "", (seen) => clock(seen.time)],
+  ["passed (UTC)", "whole", (seen) => clock(seen.time)],
   ["source", "", (seen) => seen.endpoint],
   ["name there", "long mono", (seen) => seen.name],
   ["target", "", (seen) => seen.copy.target],
@@ -19,7 +19,7 @@ const detailNames = new Table("details-names", [
   ["rule", "", (seen) => seen.copy.rule, () => "bad"],
 ]);
 const detailRefusals = new Table("details-refusals", [
-  ["refused (UTC)", "", (refusal) => clock(refusal.time)],
+  ["refused (UTC)", "whole", (refusal) => clock(refusal.time)],
   ["rule", "", (refusal) => refusal.rule, () => "bad"],
   ["name", "long mono", (refusal) => refusal.name],
   ["reason", "long", (refusal) => refusal.reason],

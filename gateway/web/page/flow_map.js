@@ -17,6 +17,14 @@ function cut(text, pixels) {
   const most = Math.max(3, Math.floor(pixels / CHARACTER));
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }
+// Shows as much of a text as fits: its letters are measured, for a name may have wide ones only.
+function fit(element, text, pixels) {
+  put(element, text);
+  for (let most = text.length; most > 1 && element.getComputedTextLength() > pixels;) {
+    most = Math.min(most - 1, Math.floor(most * pixels / element.getComputedTextLength()));
+    element.textContent = `${text.slice(0, most)}…`;
+  }
+}
 function strokeOf(number) { return Math.min(10, 1.6 + 2 * Math.log10(1 + number)).toFixed(1); }
 
 const flowMap = { shape: "", parts: new Map(), model: null, selected: "" };
@@ -103,7 +111,7 @@ function drawNode(svg, node, box) {
   const title = draw(group, "title");
   draw(group, "rect", { ...box, rx: 8 });
   const [x, top] = [box.x + 10, box.y + box.height / 2 - 36];
-  draw(group, "text", { class: "name", x, y: top + 21 }, cut(node.name, box.width - 20));
+  fit(draw(group, "text", { class: "name", x, y: top + 21 }), node.name, box.width - 20);
   const state = draw(group, "text", { class: "quiet", x, y: top + 38 });
   const spark = draw(group, "path", { class: "spark", transform: `translate(${x} ${top + 44})` });
   return { group, title, state, spark, width: box.width - 20 };
@@ -117,7 +125,8 @@ function updateNode(node) {
   set(part.group, "class", `node ${connected ? "" : "off"}${part.group.dataset.key === flowMap.selected ? " selected" : ""}`);
   set(part.group, "aria-label", text);
   put(part.title, text);
-  put(part.state, cut(facts, part.width));
+  if (part.facts !== facts) fit(part.state, facts, part.width);
+  part.facts = facts;
   set(part.spark, "d", sparkPath(sumOf(node.ends.map(endpointKey)), part.width, 20));
 }
 

@@ -54,7 +54,7 @@ function proposal({ text, proposal: made }) {
   const back = made.why_not_back ? `It has no way back: ${made.why_not_back}.` : "The wanted name becomes this name again.";
   const prove = make("p", `Checked for this name alone. ${back} Prove it beside the other routes: `);
   const command = `gateway explain ${quoted(text)} --config CONFIG --from ${from} --to ${to} --wanted ${quoted(byId("wanted").value)}`;
-  prove.append(make("code", command));
+  prove.append(commandLine(command));
   return [title, make("pre", made.yaml, "mono"), prove];
 }
 

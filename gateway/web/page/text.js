@@ -32,3 +32,9 @@ function make(tag, text = "", kind = "") {
   if (kind) element.className = kind;
   return element;
 }
+// A command breaks between its words only, never after the hyphens of an option.
+function commandLine(text) {
+  const code = make("code");
+  text.split(" ").forEach((word, index) => code.append(index ? " " : "", make("span", word, "whole")));
+  return code;
+}

@@ -154,7 +154,7 @@ def _text(data: bytes) -> str | bytes:
 
 
 def _character(code: int) -> str:
-    if code >= 0x110000 or 0xD800 <= code < 0xE000:  # noqa: PLR2004  # Unicode
+    if code >= 0x110000 or 0xD800 <= code < 0xE000:  # Unicode
         raise WireError(f"amqp: 0x{code:x} is no character")
     return chr(code)
 
@@ -315,7 +315,7 @@ def encode_value(value: object, depth: int = 0) -> bytes:  # noqa: C901, PLR0911
         case bool():
             return boolean(value)
         case int() if -_INT64 <= value < _INT64:
-            narrow = -128 <= value < 128  # noqa: PLR2004  # a byte
+            narrow = -128 <= value < 128  # a byte
             return struct.pack(">Bb", 0x55, value) if narrow else struct.pack(">Bq", 0x81, value)
         case int() if 0 <= value < 2 * _INT64:
             return ulong(value)

@@ -35,7 +35,7 @@ def refuse_closing(text: str, field_name: str) -> None:
 def encode_length(size: int) -> bytes:
     """Return a variable byte integer (MQTT 5.0, 1.5.5)."""
     out = bytearray()
-    while size > 127:  # noqa: PLR2004  # seven bits a byte
+    while size > 127:  # seven bits a byte
         out.append(size & 127 | 128)
         size >>= 7
     out.append(size)
@@ -50,18 +50,18 @@ def decode_length(buffer: bytes, position: int, end: int) -> tuple[int, int]:
     """
     if position + 1 < end:
         size, more = buffer[position], buffer[position + 1]
-        if size < 128:  # noqa: PLR2004  # as below; most lengths have one byte or two
+        if size < 128:  # as below; most lengths have one byte or two
             return size, position + 1
-        if more < 128:  # noqa: PLR2004
+        if more < 128:
             return size & 127 | more << 7, position + 2
     size = shift = 0
     for index in range(position, min(position + 4, end)):
         byte = buffer[index]
         size |= (byte & 127) << shift
-        if byte < 128:  # noqa: PLR2004  # the bit that means "one more byte"
+        if byte < 128:  # the bit that means "one more byte"
             return size, index + 1
         shift += 7
-    if end - position >= 4:  # noqa: PLR2004
+    if end - position >= 4:
         raise WireError("mqtt: a length of more than four bytes")
     return 0, 0
 

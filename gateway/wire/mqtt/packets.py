@@ -145,9 +145,9 @@ class PacketDecoder:
         """Decode whole packets from `position` on; return the start of the first incomplete one."""
         end = len(buffer)
         acked_ids = packets.acked_ids
-        while end - position >= 2:  # noqa: PLR2004  # the shortest packet
+        while end - position >= 2:  # the shortest packet
             first, size, body = buffer[position], buffer[position + 1], position + 2
-            if size > 127:  # noqa: PLR2004  # the bit that means "one more byte"
+            if size > 127:  # the bit that means "one more byte"
                 size, body = _decode_size(buffer, position)
                 if body == 0:
                     self._need = end - position + 1
@@ -158,7 +158,7 @@ class PacketDecoder:
             kind = first >> 4
             if kind == PUBLISH:
                 stop = self._decode_publishes(buffer, position, packets)
-            elif kind == PUBACK and size == 2:  # noqa: PLR2004  # just the packet id
+            elif kind == PUBACK and size == 2:  # just the packet id
                 acked_ids.append(buffer[body] << 8 | buffer[body + 1])
                 if not packets.messages and len(acked_ids) == 1:
                     stop += _decode_pubacks(buffer, stop, acked_ids)
@@ -224,10 +224,10 @@ class PacketDecoder:
         by_flags, id_bytes, ack = HEADERS_BY_FLAGS[0], 0, 0
         last_first = -1
         end, stop = len(buffer), position
-        while end - stop >= 4:  # noqa: PLR2004  # the shortest PUBLISH
+        while end - stop >= 4:  # the shortest PUBLISH
             first, size, length = _START(buffer, stop)
             body = stop + 2
-            if size > 127:  # noqa: PLR2004  # as in `_decode`
+            if size > 127:  # as in `_decode`
                 size, body = decode_length(buffer, stop + 1, end)
                 length = int.from_bytes(buffer[body : body + 2], "big")
             if first >> 4 != PUBLISH or not body or body + size > end:
@@ -237,7 +237,7 @@ class PacketDecoder:
                 qos = first >> 1 & 3
                 by_flags, id_bytes = HEADERS_BY_FLAGS[first & 15], _ID_BYTES[qos]
                 ack = ACK_PREFIXES.get(qos, 0)
-                packets.has_special |= first & 1 == 1 or qos == 2  # noqa: PLR2004
+                packets.has_special |= first & 1 == 1 or qos == 2
             stop = body + size
             start = body + 2
             after = start + length
@@ -303,9 +303,9 @@ def _decode_size(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def _decode_response(kind: int, buffer: bytes, body: int, stop: int) -> tuple[int, int, int]:
-    if stop - body < 2:  # noqa: PLR2004
+    if stop - body < 2:
         raise WireError("mqtt: an acknowledgement without a packet id")
-    reason = buffer[body + 2] if stop - body > 2 else 0  # noqa: PLR2004
+    reason = buffer[body + 2] if stop - body > 2 else 0
     return kind, buffer[body] << 8 | buffer[body + 1], reason
 
 

@@ -72,7 +72,7 @@ def _pair(data: bytes, position: int) -> tuple[tuple[bytes, bytes], int]:
 
 
 def _skip_length(data: bytes, position: int) -> tuple[None, int]:
-    while data[position] > 127:  # noqa: PLR2004  # the bit that means "one more byte"
+    while data[position] > 127:  # the bit that means "one more byte"
         position += 1
     return None, position + 1
 

@@ -119,10 +119,10 @@ def decode_connack(packet: bytes, *, five: bool) -> tuple[int, bool, Properties]
         WireError: it is malformed.
     """
     body = _body(packet)
-    if len(body) < 2:  # noqa: PLR2004  # flags and reason
+    if len(body) < 2:  # flags and reason
         raise WireError("mqtt: a CONNACK is too short")
     flags, reason = body[0], body[1]
-    is_bare = reason != 0 and len(body) == 2  # noqa: PLR2004
+    is_bare = reason != 0 and len(body) == 2
     properties = {} if is_bare or not five else _decode_properties(body, 2)[0]
     return reason, flags & 1 == 1, properties
 
@@ -134,7 +134,7 @@ def decode_suback(packet: bytes, *, five: bool) -> tuple[int, bytes]:
         WireError: it is malformed.
     """
     body = _body(packet)
-    if len(body) < 3:  # noqa: PLR2004  # the packet id and a reason
+    if len(body) < 3:  # the packet id and a reason
         raise WireError("mqtt: a SUBACK or an UNSUBACK is too short")
     start = _decode_properties(body, 2)[1] if five else 2
     return body[0] << 8 | body[1], body[start:]
@@ -151,7 +151,7 @@ def decode_unsuback(packet: bytes, *, five: bool) -> tuple[int, bytes]:
     if five:
         return decode_suback(packet, five=five)
     body = _body(packet)
-    if len(body) != 2:  # noqa: PLR2004  # the packet id
+    if len(body) != 2:  # the packet id
         raise WireError("mqtt: an UNSUBACK has no packet id")
     return body[0] << 8 | body[1], b""
 

@@ -121,7 +121,7 @@ def join_pairs(headers: Headers) -> list[tuple[str, str]]:
 
 def _text_list(value: Value) -> list[str] | None:
     """Return the texts of a list of two or more texts, sent as one name repeated; else None."""
-    if not isinstance(value, list) or len(value) < 2:  # noqa: PLR2004
+    if not isinstance(value, list) or len(value) < 2:
         return None
     texts = [item for item in value if isinstance(item, str)]
     return texts if len(texts) == len(value) and not any(map(closing_character, texts)) else None

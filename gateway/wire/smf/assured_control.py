@@ -185,7 +185,7 @@ def encode_control_reply(
 def _read_ack(value: bytes) -> AckRange:
     if len(value) not in {16, 17}:
         raise WireError(f"smf: an acknowledgement range has {len(value)} bytes, expected 16 or 17")
-    outcome = value[16] if len(value) > 16 else 0  # noqa: PLR2004  # after two u64
+    outcome = value[16] if len(value) > 16 else 0  # after two u64
     if outcome > AckOutcome.REJECTED:
         raise WireError(f"smf: settlement outcome {outcome} is not known")
     low, high = int.from_bytes(value[:8], "big"), int.from_bytes(value[8:16], "big")

@@ -83,7 +83,7 @@ def _value_bounds(data: bytes, position: int) -> tuple[int, int]:
 def encode_parameter(kind: int, value: bytes, *, handling: int = 0) -> bytes:
     """Encode a standard parameter; `handling` (0 to 3) is for readers that do not know it."""
     size = len(value) + 2
-    if size <= 0xFF:  # noqa: PLR2004  # what one byte holds
+    if size <= 0xFF:  # what one byte holds
         return bytes((handling << 6 | kind, size)) + value
     return bytes((handling << 6 | kind, 0)) + U32.pack(size + 4) + value
 
@@ -108,7 +108,7 @@ def read_extended(value: bytes) -> dict[int, bytes]:
         if code in _ELEMENT_SIZES:
             start, stop = position, position + _ELEMENT_SIZES[code]
         else:  # code 5: the length takes one byte, code 6: two; it counts the head too
-            width = 1 if code == 5 else 2  # noqa: PLR2004
+            width = 1 if code == 5 else 2
             start = position + width
             stop = position - 2 + int.from_bytes(value[position:start], "big")
         if not start <= stop <= len(value):

@@ -145,7 +145,7 @@ def decode_metadata(metadata: bytes) -> MessageMetadata:
     """
     if not metadata:
         return NO_METADATA
-    if len(metadata) < 5 or metadata[0] != 1:  # noqa: PLR2004  # a count and a u32
+    if len(metadata) < 5 or metadata[0] != 1:  # a count and a u32
         raise WireError("smf: binary metadata has an unknown form")
     items = decode_value(metadata[5:])
     if not isinstance(items, list):
@@ -181,7 +181,7 @@ def _read_summary(summary: bytes) -> tuple[tuple[int, int, int], ...]:
     while position < len(summary):
         kind, size = summary[position] >> 4, summary[position] & 0xF
         stop = position + size
-        if size < 2 or stop > len(summary):  # noqa: PLR2004  # the head and a byte of size
+        if size < 2 or stop > len(summary):  # the head and a byte of size
             raise WireError("smf: the content summary is malformed")
         length = int.from_bytes(summary[position + 1 : stop], "big")
         parts.append((kind, offset, offset + length))

@@ -39,7 +39,7 @@ def read_topic(frame: bytes) -> bytes:
     """
     if len(frame) > HEADER_SIZE + 2 and frame[HEADER_SIZE] & 0x3F == kinds.TOPIC:
         size = frame[HEADER_SIZE + 1]
-        if size > 2 and HEADER_SIZE + size <= len(frame):  # noqa: PLR2004  # type and length
+        if size > 2 and HEADER_SIZE + size <= len(frame):  # type and length
             return frame[HEADER_SIZE + 2 : HEADER_SIZE + size].partition(b"\0")[0]
     for parameter in read_parameters(split_frame(frame)[0]):
         if parameter.kind == kinds.TOPIC:

@@ -188,3 +188,15 @@ def test_a_stuck_flow_is_a_line() -> None:
         assert lines[1].strip() == f"stuck, no answer from office for 12 s: {names}"
 
     assert not any("stuck" in line for line in shown(status(), None))
+
+
+def test_a_route_without_heartbeats_is_said_once() -> None:
+    late = [route(f"line-{number}", heartbeat_age=99.0) for number in range(2)]
+    ends = (endpoint(), endpoint("office", "sink"))
+
+    lines = shown(status(endpoints=ends, routes=tuple(late)), None)
+
+    assert [line.strip() for line in lines if "no heartbeat" in line] == [
+        f"route line-{number}: no heartbeat for more than 30 s" for number in range(2)
+    ]
+    assert not any("stuck" in line for line in lines)

@@ -84,6 +84,20 @@ def test_a_token_without_a_value_is_missed_only_where_the_gateway_wants_it(
     assert printed in shown.out + shown.err
 
 
+def test_a_token_that_this_shell_lacks_leaves_no_open_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The operator was told to set a token, which the file has."""
+    file = tmp_path / "gateway.yaml"
+    with served(FakeStatus(status()), WebSettings(port=0, token=TOKEN)) as server:
+        port = server.url.rpartition(":")[2]
+        web = f'web: {{address: 0.0.0.0, port: {port}, token: "${{env:ABSENT_HERE}}"}}'
+        file.write_text(CONFIG.format(web=web))
+        assert main(["status", str(file)]) == 2
+
+    assert "it needs a token; give CONFIG, and the variable" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["status"], ["top", "--count", "1"]])
 def test_a_configuration_says_address_and_token(tmp_path: Path, command: list[str]) -> None:
     file = tmp_path / "gateway.yaml"

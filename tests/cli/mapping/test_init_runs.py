@@ -17,7 +17,7 @@ import pytest
 from gateway.cli import main
 from gateway.config.load import load
 from gateway.endpoints.base import Source, Subscription
-from gateway.endpoints.registry import find_kind, make_sink, make_source
+from gateway.endpoints.registry import find_kind, make_sink, make_source, starters
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.trial.brokers.activemq import QUICK_JAVA, client_jars
@@ -53,6 +53,13 @@ PAIRS = [
     )
     for source, target in product(PATTERNS, repeat=2)
 ]  # fmt: skip
+
+
+NO_SERVER = {"ems", "ibm"}  # the starters of `init` whose servers only their vendors have
+
+
+def test_every_starter_has_a_server_here_or_none_anywhere() -> None:
+    assert {*PATTERNS} == {*starters()} - NO_SERVER
 
 
 @dataclass

@@ -162,7 +162,7 @@ def test_a_cluster_that_lets_nobody_write_idempotently_ends_the_producer_with_it
 
 
 def test_acceptances_and_refusals_may_come_together() -> None:
-    from gateway.endpoints.kafka.producer import DeliveryReport, SentRecord  # noqa: PLC0415  # the driver is there
+    from gateway.endpoints.kafka.producer import SentRecord  # noqa: PLC0415  # the driver is there
     from gateway.endpoints.kafka.sink import KafkaSink  # noqa: PLC0415  # as above
 
     window: SendWindow[SentRecord] = SendWindow(10)
@@ -170,11 +170,7 @@ def test_acceptances_and_refusals_may_come_together() -> None:
     written = [(position, record) for position in range(3)]
     window.send(SentBatch(3, answer), written, lambda: None, lambda _numbers: None)
     refused = KafkaError(KafkaError.INVALID_RECORD)
-    reports = [
-        DeliveryReport(1, 0, None),
-        DeliveryReport(2, 0, refused),
-        DeliveryReport(3, 0, None),
-    ]
+    reports = [(1, 0, None), (2, 0, refused), (3, 0, None)]
     KafkaSink(KafkaSettings())._take_reports(None, window, reports)  # type: ignore[arg-type]  # noqa: SLF001  # it asks no producer
 
     assert [each.rule for each in answer.wait()] == ["", "refused", ""]

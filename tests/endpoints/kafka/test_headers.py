@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import TranslationError
-from gateway.model.message import SOURCE_NAME, DeliveryMode, Headers, Value
+from gateway.model.message import CHOSEN_PARTITION, SOURCE_NAME, DeliveryMode, Headers, Value
 from tests.copy_proofs import PROOF, PROOFS
 
 headers = pytest.importorskip("gateway.endpoints.kafka.headers")
@@ -170,7 +170,41 @@ def test_what_differs_from_message_to_message_stands_beside_what_they_share() ->
     assert READER.read(others, None).headers == second
 
 
+@pytest.mark.parametrize(
+    "partition", [pytest.param({}, id="any"), pytest.param({CHOSEN_PARTITION: 3}, id="chosen")]
+)
+def test_copies_of_one_name_share_the_name_that_a_gateway_wrote(partition: dict[str, int]) -> None:
+    first, second = (
+        Headers(MODE, source_id=f"ID:{each}", origin=("a",), properties={SOURCE_NAME: name})
+        for each, name in ((1, "x"), (2, "x"))
+    )
+    first = first.with_properties({**first.properties, **partition})
+    other = second.with_properties({SOURCE_NAME: "y"})
+    ones, twos, others = (WRITER.write(each)[0] for each in (first, second, other))
+
+    assert ones[:2] == [(SOURCE_NAME, b"x"), (headers.FIELDS, b'{"origin":["a"]}')]
+    assert [id(each) for each in ones[:2]] == [id(each) for each in twos[:2]]
+    assert others[0] == (SOURCE_NAME, b"y")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(None, id="null"), pytest.param(["a", "b"], id="two")]
+)
+def test_another_value_in_the_place_of_that_name_comes_back(name: Value) -> None:
+    written = Headers(MODE, properties={SOURCE_NAME: name})
+    WRITER.write(Headers(MODE))
+
+    assert READER.read(WRITER.write(written)[0], None).headers == written
+
+
 def test_a_message_id_without_utf_8_comes_back() -> None:
     odd = Headers(MODE, source_id="\ud800")
 
     assert READER.read(WRITER.write(odd)[0], None).headers == odd
+
+
+def test_a_name_that_the_library_would_cut_is_no_header() -> None:
+    """It ends a name at a NUL."""
+    found, _ = WRITER.write(Headers(MODE, properties={"a\0b": "x", "a": "y"}))
+
+    assert [name for name, _ in found] == ["a", headers.FIELDS]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.endpoints.base import AnswersForNames, Sink
+from gateway.endpoints.base import AnswersForNames, AnswersForPartitions, Sink
 from gateway.endpoints.registry import make_sink
 from gateway.endpoints.settings.kafka import KafkaSettings
 from gateway.errors import NotConnectedError
@@ -227,6 +227,27 @@ def test_connect_tells_which_topics_exist_and_makes_none(
     assert [each.text[:8] for each in answers[False][2:]] == ["0 topics", "1 topic "]
     assert [each.missing for each in answers[True]] == [False] * 4
     assert "absent" not in kafka_server.admin().list_topics(timeout=5).topics
+
+
+def test_connect_tells_which_topics_lack_a_partition(
+    kafka_server: KafkaServer, settings: KafkaSettings
+) -> None:
+    kafka_server.make_topic("wide", 4)
+    asked = [("t:*", 0), ("t:*", 1), ("wide:>", 3), ("*:>", 3), ("absent:*", 2), ("a.*:>", 2)]
+    answers = {}
+    for create in (False, True):
+        sink = make_sink(replace(settings, create_topics=create, partitions=2), instance="connect")
+        with opened(sink):
+            assert isinstance(sink, AnswersForPartitions)
+            answers[create] = [*sink.ask_about_partitions(asked)]
+
+    lacks = "topic {!r} has the partitions {}, not {}: such messages become dead letters"
+    narrow = [(lacks.format("t", "0..0", number), True) for number in (1, 3)]
+    absent = [
+        (lacks.format("absent", "0..1", 2), True),
+        (lacks.format("a.*", "0..1", 2), True),
+    ]
+    assert answers == {False: narrow, True: narrow + absent}
 
 
 def test_a_server_that_ends_is_noticed_and_what_had_no_answer_is_sent_again(

@@ -108,24 +108,36 @@ def test_a_connection_that_is_woken_before_it_waits_does_not_wait(
     connection.close()
 
 
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
 def test_packets_of_a_slow_connection_are_acknowledged_at_once(
-    peer: Peer, monkeypatch: pytest.MonkeyPatch
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, *, fast: bool
 ) -> None:
+    """Over a fast one, what a thread sends that waits for answers acknowledges these as well."""
     acknowledged: list[NonBlockingSocket] = []
 
     def acknowledge(stream: NonBlockingSocket) -> None:
         acknowledged.append(stream)
 
+    def count(rate: ReadRate, packets: int, size: int, now: float) -> None:
+        del packets, size, now
+        rate.fast = fast
+
     monkeypatch.setattr(NonBlockingSocket, "acknowledge", acknowledge)
-    connection = MqttConnection(peer.settings, "c", clean=True, owner=Quiet())
+    monkeypatch.setattr(ReadRate, "count", count)
+    owner = Quiet()
+    connection = MqttConnection(peer.settings, "c", clean=True, owner=owner)
     future = peer.opening(Opening(connection))
     peer.write(WELCOME)
     future.result(PATIENCE)
-    before = len(acknowledged)
+    connection._leadership.answer_awaited = True  # noqa: SLF001  # a thread waits that never ends
+    before, reads = len(acknowledged), len(owner.readers)
 
     peer.write(PINGRESP)
 
-    until(lambda: len(acknowledged) > before)
+    until(lambda: len(owner.readers) > reads)
+    turns = owner.turns
+    until(lambda: owner.turns > turns)
+    assert (len(acknowledged) > before) is not fast
     peer.hang_up()
     connection.close()
 

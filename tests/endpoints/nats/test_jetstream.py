@@ -12,7 +12,8 @@ import pytest
 
 from gateway.dialects.registry import DIALECTS
 from gateway.endpoints.base import Source
-from gateway.endpoints.nats.jetstream_reader import DROPPED, MADE_AGAIN
+from gateway.endpoints.nats import jetstream_reader
+from gateway.endpoints.nats.jetstream_reader import DROPPED, MADE_AGAIN, PULL
 from gateway.endpoints.nats.removed_messages import REMOVED
 from gateway.endpoints.registry import make_sink, removal
 from gateway.endpoints.settings.nats import NatsSettings
@@ -53,6 +54,16 @@ def test_a_subject_that_the_server_would_lose_is_refused(
         (wrong,) = send(sink, say(1, subject))
 
     assert (wrong.outcome, wrong.rule) == (Outcome.REJECTED, rule)
+
+
+def test_the_next_request_leaves_with_the_last_message_of_one(
+    settings: NatsSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jetstream_reader, "PAUSE", 3_600.0)  # only messages lead to requests
+    source, sink = source_of(settings), make_sink(settings)
+    with opened(source, sink):
+        send(sink, *map(say, range(3 * PULL)))
+        assert numbers(collect(source, 3 * PULL)) == [*range(3 * PULL)]
 
 
 def test_the_longest_subject_of_the_dialect_arrives(settings: NatsSettings) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("solace", reason="solace-pubsubplus is not installed: gateway[solace]")
 
+from solace.messaging.config._default_session_props import default_props
+
 from gateway.endpoints.base import Subscription
 from gateway.endpoints.settings.solace import SolaceSettings
 from gateway.endpoints.solace import SolaceSink, open_sink, open_source
@@ -78,6 +80,11 @@ class RestartableBroker:
 
     def depth(self) -> int:
         return self.broker.depth(self.queue)
+
+
+def wait_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the library wait for an answer to a question for three seconds, and not for ten."""
+    monkeypatch.setitem(default_props, "SESSION_MODIFYPROP_TIMEOUT_MS", "3000")
 
 
 @contextmanager

@@ -45,6 +45,7 @@ from tests.endpoints.solace.restartable import (
     RestartableBroker,
     guaranteed_message,
     restartable,
+    wait_less,
 )
 from tests.memories import remember
 from tests.waiting import PATIENCE, until
@@ -210,6 +211,25 @@ def test_a_source_that_is_closed_before_the_end_of_its_intake_came_through_raise
         until(lambda: receiver.receiver_queue.qsize() > 0)
         until(lambda: f"{source.name}-end" not in names_of_threads())
         source.close()
+
+
+def test_a_source_is_closed_at_once_while_a_mute_broker_is_asked_for_its_end(
+    system: RestartableBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library goes on waiting for the answer, and reads the session meanwhile."""
+    wait_less(monkeypatch)
+    source = system.source("a/>", guaranteed=False)
+    with opened(source):
+        asked = intake_of(source).connection
+        assert asked is not None
+        session = asked.service.session
+        system.freeze()
+        source.end_intake()
+        until(lambda: asked._users > 1)  # noqa: SLF001  # the library waits
+        source.close()
+        assert session.session_pointer or not asked._users  # noqa: SLF001  # as above
+        until(lambda: not session.session_pointer, "the question does not release the session")
+    until(lambda: f"{source.name}-end" not in names_of_threads())
 
 
 def intake_of(source: SourceShell) -> SolaceIntake:

@@ -214,7 +214,7 @@ def test_a_target_of_many_names_is_lossy_and_has_a_note(text: str, expected: lis
 
     assert [target.lossy for target in targets] == expected
     assert [
-        any("become this one" in note for note in target.notes) for target in targets
+        any("To keep them apart, use" in note for note in target.notes) for target in targets
     ] == expected
 
 

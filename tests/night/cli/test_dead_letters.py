@@ -44,8 +44,15 @@ def test_a_shown_letter_has_no_empty_line(
     for command in ("show", "replay", "purge"):
         assert main(["dead-letters", command, "gateway.yaml", "1", "8", "9"]) == 1
         assert capsys.readouterr().err.splitlines()[-1] == "gateway: no such dead letter: 8, 9"
-    assert main(["dead-letters", "show", "gateway.yaml", "--rule", "other"]) == 1
-    assert capsys.readouterr().err == "gateway: no such dead letter\n"
+    for command in ("show", "replay", "purge"):
+        assert main(["dead-letters", command, "gateway.yaml", "--rule", "other"]) == 1
+        assert capsys.readouterr() == ("", "gateway: no such dead letter\n")
+
+    assert main(["dead-letters", "purge", "gateway.yaml", "--yes"]) == 0
+    assert capsys.readouterr().out == "1 deleted\n"
+    for command in ("show", "replay", "purge"):
+        assert main(["dead-letters", command, "gateway.yaml"]) == 1
+        assert capsys.readouterr() == ("", "gateway: there is no dead letter\n")
 
 
 BROKEN = """gateway: {name: test}

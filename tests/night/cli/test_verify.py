@@ -105,7 +105,8 @@ def test_another_key_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["{}/absent"], "is not a folder"),
+        (["{}/absent"], "is not a folder\n"),
+        (["{}/gateway.yaml"], "is not a folder; it is a configuration: give its `archive.path`"),
         (["{}"], "no gateway has written to it; check the path"),
         (["{}", "--date", "yesterday"], "write YYYY-MM-DD"),
         (["{}", "--seal-key", "{}/absent"], "cannot be read"),
@@ -117,6 +118,7 @@ def test_another_key_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_wrong_arguments_are_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str
 ) -> None:
+    (tmp_path / "gateway.yaml").touch()
     assert verify(*(each.format(tmp_path) for each in arguments)) == 2
     assert reason in capsys.readouterr().err
 
@@ -155,14 +157,12 @@ def test_an_open_journal_is_not_proven(
         out = capsys.readouterr().out
         assert verify(tmp_path, "--json") == 0
         facts = json.loads(capsys.readouterr().out)
-        assert main(["archive", "show", str(tmp_path), "absent"]) == 1
     finally:
         gateway.stop(PATIENCE)
 
     assert "rows not proven yet: 1 journal of a process that runs\n" in out
     assert ("proven: nothing" in out) == facts["proven"] == sealed
     assert facts["open_journals"] == 1
-    assert "may still be in an open journal" in capsys.readouterr().out
 
 
 def test_a_journal_of_a_process_that_ended_says_what_seals_it(

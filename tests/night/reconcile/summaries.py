@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from gateway.archive.findings import error, warning
-from gateway.model.copy_class import TALLIES
+from gateway.model.copy_class import HOP_CLASSES, TALLIES
 from gateway.model.cut_class import CUT_CLASSES
-from gateway.night.reconcile.report.gaps import ReportedGap
 from gateway.night.reconcile.report.report import Report
+from gateway.night.reconcile.report.reported_gaps import ReportedGap
 from gateway.night.reconcile.report.rows import Row
 from gateway.night.reconcile.report.summary import to_json
 from gateway.night.reconcile.report.timelines import Turn
@@ -256,6 +256,33 @@ def eventful() -> Report:
         proof={"copies": 30_100, "compared": 5_000, "sets": 48, "seals": 47, "keyed": True,
                "unproven": 12_000},
     )  # fmt: skip
+
+
+def golden() -> Report:
+    """A night with every section, every class, every kind of gap, and names that are hostile."""
+    whole, long = lossy(HOSTILE, routes=14), "plant/" + "x" * 600
+    ends = {"gateway": "plant", "route": "shipping-in", "broker": "work"}
+    hop = {**ends, "receiver": "office", "receiver_route": "shipping-out", "expected": 9}
+    letter = {
+        **whole.dead_letters[0],
+        "rule": "too-deep",
+        "copies": 1,
+        "name": long,
+        "reason": long,
+    }
+    return replace(
+        whole,
+        routes=[*whole.routes, {"route": long, "target": "erp", **counted(9, missing=1)}],
+        dead_letters=[*whole.dead_letters, letter],
+        samples=[*whole.samples, sample("missing", 10, long)],
+        gaps=eventful().gaps,
+        carried=eventful().carried,
+        holders=paired().holders,
+        cuts=hidden().cuts,
+        cut_samples=hidden().cut_samples,
+        hops=[{**dict.fromkeys(HOP_CLASSES, 0), **hop}, *hidden().hops],
+        hop_samples=hidden().hop_samples,
+    )
 
 
 def empty() -> Report:

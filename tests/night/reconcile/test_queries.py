@@ -18,6 +18,7 @@ from gateway.trial.synthetic.faults import Fault
 from gateway.trial.synthetic.generate_archive import generate
 from gateway.trial.synthetic.traffic import Traffic
 from tests.archive.samples import DAY, NOON, archive, delivered, digest, identity, received
+from tests.printed_commands import fences
 
 pytestmark = [
     pytest.mark.spark,
@@ -119,3 +120,17 @@ def test_every_query_of_the_page_gives_equal_rows_in_both_engines(
             assert [row[4] for row in found] == ["disconnected"]
         if query != text:
             assert [row[1:4] for row in sorted(found, key=lambda row: str(row[0]))] == PATH
+
+
+@pytest.mark.parametrize("page", ["archive.md", "queries.md"])
+@pytest.mark.usefixtures("spark")
+def test_the_first_python_of_a_page_runs_as_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], page: str
+) -> None:
+    archive(tmp_path, received([1, 2]), delivered([1]))
+    text = (PAGE.parent / page).read_text(encoding="utf-8")
+    block = fences("python", text)[0].replace("ARCHIVE", str(tmp_path))
+
+    exec(block.replace("2026-03-14", DAY.isoformat()), {})  # noqa: S102  # the page's own text
+
+    assert "received" in capsys.readouterr().out or page == "archive.md"

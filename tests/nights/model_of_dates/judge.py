@@ -27,10 +27,10 @@ from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.archive.verification.verify import Verified, verify_day
 from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights import run
-from gateway.night.reconcile.nights.findings import TOLD_ONCE
 from gateway.night.reconcile.nights.marker import mark
 from gateway.night.reconcile.nights.run import NightRun, run_night
 from gateway.night.reconcile.nights.witness import state_night
+from gateway.night.reconcile.nights.writer_findings import TOLD_ONCE
 from gateway.night.reconcile.report.report import Report
 from gateway.night.reconcile.report.rows import Rows
 from tests.nights.model_of_dates.machines import Fate, WrittenJournal, date_text

@@ -140,7 +140,7 @@ class GatewayProcess:
         self.disk, self.writer = disk, writer_name(gateway, instance)
         self.fates = fates
         self._gateway, self._books, self._lease = gateway, books, lease
-        self.clock = RowClock(lambda: world_clock.now - behind, lambda: world_clock.now)
+        self.clock = RowClock(lambda: world_clock.now - behind, lambda: 1_000 * world_clock.now)
         self.clock.continue_from(last_end(disk.root, gateway))
         self.start = self.clock()
         term = Term(lease, self.start, LEASE_SECONDS) if lease else NO_TERM

@@ -21,20 +21,19 @@ from gateway.night.archive.removed import Removal
 from gateway.night.archive.seals.seal import Seal
 from gateway.night.archive.segments import convert
 from gateway.night.archive.verification import chains, writers
-from gateway.night.reconcile.nights import chain, findings, known
+from gateway.night.reconcile.nights import archive_state, chain, known, writer_findings
 from gateway.night.reconcile.nights import run as night_run
-from gateway.night.reconcile.nights import world as night_world
+from gateway.night.reconcile.nights.archive_state import ArchiveState, NewJournal
 from gateway.night.reconcile.nights.chain import Chain, read_chain
 from gateway.night.reconcile.nights.plan import with_verdict
-from gateway.night.reconcile.nights.world import NewJournal, World, world_of
 from tests.nights.model_of_dates import people
 from tests.nights.model_of_dates.campaign import judged_world
 
 _NOTHING: Final = lambda *_: iter(())  # noqa: E731  # no finding
 
 
-def _with_results(*arguments: Any, **times: Any) -> World:  # noqa: ANN401  # those of `world_of`
-    found = world_of(*arguments, **times)
+def _with_results(*arguments: Any, **times: Any) -> ArchiveState:  # noqa: ANN401  # those of `archive_state`
+    found = archive_state.archive_state(*arguments, **times)
     return replace(found, results=found.kept)
 
 
@@ -74,22 +73,22 @@ MUTATIONS: Final = {
         judged_journals.Seen, "has", lambda self, number: number <= self.number,
     ),
     "a start says nothing about the date before": (
-        night_world, "_proven_from", lambda seal, *_: seal.opened,
+        archive_state, "_proven_from", lambda seal, *_: seal.opened,
     ),
     "an acknowledgement ends no error": (acknowledged, "_shown", lambda _, finding, __: finding),
     "a lost journal ends with no lease": (writers.Facts, "followed", lambda *_: writers.FOREVER),
     "a new machine does not take the head of the lost one": (
         local_head, "_copied_head", lambda *_: None,
     ),
-    "a date without results is not judged again": (known, "world_of", _with_results),
+    "a date without results is not judged again": (known, "archive_state", _with_results),
     "copies in flight are settled": (night_run, "with_verdict", _settled),
-    "late rows are no evidence": (night_world, "_new_journal", _of_one_date),
+    "late rows are no evidence": (archive_state, "_new_journal", _of_one_date),
     "nobody compares the digest that was kept": (known, "read_chain", _without_digest),
     "a removed record is not missed": (chain, "gaps", lambda *_: ()),
-    "a vanished seal is not missed": (findings, "missing_journals", _NOTHING),
-    "a silent writer is not named": (findings, "writer_errors", _NOTHING),
-    "a date that was removed too early is not named": (findings, "removed_dates", _NOTHING),
-    "late rows of a removed date are not told": (findings, "late_for_removed", _NOTHING),
+    "a vanished seal is not missed": (writer_findings, "missing_journals", _NOTHING),
+    "a silent writer is not named": (writer_findings, "writer_errors", _NOTHING),
+    "a date that was removed too early is not named": (writer_findings, "removed_dates", _NOTHING),
+    "late rows of a removed date are not told": (writer_findings, "late_for_removed", _NOTHING),
     "a removal waits for no copy": (retention, "oldest_needed", lambda *_: None),
     "a removal states nothing": (retention, "_state_forgotten", lambda *_: None),
     "a removal does not say where chains begin": (retention, "state_removal", lambda *_: None),

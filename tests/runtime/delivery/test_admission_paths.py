@@ -21,7 +21,7 @@ from gateway.runtime.delivery.earlier_batch import ConnectionPart, EarlierBatch
 from gateway.runtime.delivery.rows import fingerprint
 from gateway.runtime.inbound.echo_cache import EchoCache
 from gateway.runtime.inbound.in_flight import InFlightBatch
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.received_batches import received_batch
 from tests.runtime.test_pump import OneBatchSource
@@ -265,7 +265,7 @@ def test_an_equal_message_in_a_queue_is_a_duplicate_only_if_its_broker_says_so(
 
 def batch_of(number: int, *, after_silence: bool = False) -> InFlightBatch:
     batch, part = Batch([], lambda _: None), ConnectionPart(number, after_silence)
-    return InFlightBatch(batch, received_batch([]), Ledger({}), part=part)
+    return InFlightBatch(batch, received_batch([]), BatchRecorder({}), part=part)
 
 
 @pytest.mark.parametrize(

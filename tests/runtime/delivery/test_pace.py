@@ -9,7 +9,7 @@ from gateway.model.outcome import ACCEPTED
 from gateway.runtime.delivery.actions import Finish, Mark, Read, Send, Store, Wait
 from gateway.runtime.delivery.backoff import BURSTS
 from gateway.runtime.delivery.lane_limits import LaneLimits
-from tests.runtime.delivery.test_lane import Driver
+from tests.runtime.delivery.test_lane_state import Driver
 from tests.runtime.outbound_batches import batch_of
 
 RATE = 40.0  # two messages in each of twenty bursts

@@ -21,7 +21,7 @@ from gateway.runtime.delivery.outbound_batch import OutboundBatch, SpoolRow
 from gateway.runtime.delivery.received_batch import ReceivedBatch
 from gateway.runtime.delivery.rows import MAX_NESTING, fingerprint
 from gateway.runtime.outbound.spool_codec import pack_message, unpack_message
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from tests.runtime.one_route import ONE_ROUTE
 from tests.runtime.outbound_batches import Asker
 from tests.runtime.received_batches import received_batch
@@ -164,8 +164,8 @@ def test_each_row_of_a_batch_has_the_time_of_its_own_answer(
 
     if on_disk:
         batch.rows, written = [SpoolRow(1, 5, 9, 4, messages, pending)], list[Rows]()
-        ledger = Ledger({}, lambda rows, _: written.extend(rows), clock=lambda: 1_000)
-        ledger.record_spooled(batch, lambda: None)
+        recorder = BatchRecorder({}, lambda rows, _: written.extend(rows), clock=lambda: 1_000)
+        recorder.record_spooled(batch, lambda: None)
         (rows,) = [each for each in written if each.common["leg"] == Leg.DELIVERED.value]
     else:
         received.answered(batch, 1_000)

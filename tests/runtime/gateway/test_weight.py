@@ -27,11 +27,14 @@ WITHOUT_ARCHIVE = PLANT_AND_EMS.replace("archive: {path: archive}\n", "")
 
 
 @pytest.mark.parametrize(
-    ("configuration", "maximum"),
-    [pytest.param(WITHOUT_ARCHIVE, 49, id="relay"), pytest.param(PLANT_AND_EMS, 85, id="archive")],
+    ("configuration", "maximum", "files"),
+    [
+        pytest.param(WITHOUT_ARCHIVE, 45, 17, id="relay"),
+        pytest.param(PLANT_AND_EMS, 82, 25, id="archive"),
+    ],
 )
 def test_one_message_enters_few_functions(
-    plant: BrokerClient, ems: BrokerClient, configuration: str, maximum: int
+    plant: BrokerClient, ems: BrokerClient, configuration: str, maximum: int, files: int
 ) -> None:
     with counting() as counter, running(configuration + ROUTE) as run:
 
@@ -45,6 +48,7 @@ def test_one_message_enters_few_functions(
         functions = counter.fewest(relay)
 
     assert len(functions) <= maximum, "\n".join(sorted(functions))
+    assert len({each.split()[0] for each in functions}) <= files
 
 
 def test_a_batch_has_at_most_six_classes_and_the_document_names_them() -> None:

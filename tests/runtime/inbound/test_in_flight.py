@@ -15,13 +15,13 @@ from gateway.routing.route import WhenFull
 from gateway.routing.router import Delivery, RouteMatch
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.inbound.in_flight import InFlightBatch
-from gateway.runtime.record.ledger import Ledger
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from tests.runtime.received_batches import received_batch
 
 
 def in_flight(batch: Batch) -> InFlightBatch:
     received = received_batch(batch.messages)
-    return InFlightBatch(batch, received, Ledger({}))
+    return InFlightBatch(batch, received, BatchRecorder({}))
 
 
 def without_messages() -> InFlightBatch:
@@ -75,10 +75,10 @@ def test_rows_that_no_broker_awaits_may_come_later(*, awaited: bool) -> None:
     message = Message("a", b"1")
     batch = Batch([message], lambda _: None, awaited=awaited)
     ways: list[str] = []
-    ledger = Ledger(
+    recorder = BatchRecorder(
         {}, lambda *_: ways.append("now"), archive_later=lambda *_: ways.append("later")
     )
-    in_flight = InFlightBatch(batch, received_batch([message]), ledger)
+    in_flight = InFlightBatch(batch, received_batch([message]), recorder)
 
     in_flight.relayed([([0], [RouteMatch(None, ())])], 0)
 

@@ -21,8 +21,8 @@ from gateway.runtime.outbound.lane import Lane
 from gateway.runtime.outbound.sink_binding import SinkBinding
 from gateway.runtime.outbound.spool import Spool
 from gateway.runtime.outbound.spool_db import SpoolDatabase
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.counters import EndpointState, RouteCounters
-from gateway.runtime.record.ledger import Ledger
 from tests.runtime.outbound_batches import batch_of
 from tests.runtime.targets import ScriptedSink
 from tests.waiting import PATIENCE
@@ -46,12 +46,12 @@ class SpoolRig:
         self.database = SpoolDatabase(folder)
         self.letters = DeadLetters(self.database, letters)
         ticks = count(1)
-        self.ledger = Ledger(
+        self.recorder = BatchRecorder(
             {"relay": self.counters}, self._archive, self.letters.put, clock=lambda: next(ticks),
             keeps_letters=True,
         )  # fmt: skip
         name, *first = names
-        self.spool = Spool(name, self.database, self.ledger, limits, *first)
+        self.spool = Spool(name, self.database, self.recorder, limits, *first)
         binding = SinkBinding(self.sink, "mqtt", frozenset(), LaneLimits(BACKOFF, capacity))
         self.lane = Lane(binding, EndpointState(name, "sink"), self.spool)
         self.lane.start()

@@ -13,7 +13,7 @@ from gateway.clock import now
 from gateway.model.dead_letter_rule import EXPIRED, PACKET_SIZE, PUBLISH_ACL
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED, Outcome, Settlement, rejected
-from gateway.runtime.delivery import lane as lane_states
+from gateway.runtime.delivery import lane_state as lane_states
 from gateway.runtime.delivery.lane_limits import LaneLimits
 from gateway.runtime.delivery.outbound_batch import OutboundBatch
 from gateway.runtime.outbound.lane import Lane

@@ -26,10 +26,10 @@ from gateway.errors import (
     TakenOverError,
 )
 from gateway.runtime.record import connection_log
+from gateway.runtime.record.batch_recorder import BatchRecorder
 from gateway.runtime.record.connection_log import ConnectionLog
 from gateway.runtime.record.gap_recorder import GapRecorder
 from gateway.runtime.record.gap_rows import watched_by
-from gateway.runtime.record.ledger import Ledger
 from gateway.runtime.wiring import make_source_binding
 from tests.runtime.one_route import ONE_ROUTE
 
@@ -98,9 +98,9 @@ class Recording:
         watched = watched_by(binding.rules.router.routes)
         if self.tap is not None:
             watched = [replace(each, target=self.tap) for each in watched]
-        ledger = Ledger({}, self._append, clock=lambda: self.time)
+        recorder = BatchRecorder({}, self._append, clock=lambda: self.time)
         self.recorder = GapRecorder(
-            binding.source, watched, ledger, connections, lambda: self.oldest_unsettled
+            binding.source, watched, recorder, connections, lambda: self.oldest_unsettled
         )
 
     def connect(self, retention: Retention, after: int = 0) -> None:

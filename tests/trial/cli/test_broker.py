@@ -22,8 +22,11 @@ raise SystemExit(args.run(args))
 
 def test_the_broker_prints_its_address_and_ends_on_sigterm() -> None:
     arguments = [sys.executable, "-c", PROGRAM, "broker", "yami4", "--max-subscriptions", "1"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         line = process.stdout.readline()
         found = re.fullmatch(r"listening on (tcp://127\.0\.0\.1:\d+)\n", line)
         assert found
@@ -33,6 +36,16 @@ def test_the_broker_prints_its_address_and_ends_on_sigterm() -> None:
         process.send_signal(signal.SIGTERM)
 
         assert process.wait(PATIENCE) == 0
+        logged = [line.split(maxsplit=2)[2] for line in process.stderr]
+    peer = logged[1].split()[2]
+    assert peer.startswith("tcp://127.0.0.1:")
+    assert logged == [
+        "Ctrl-C or SIGTERM stops the broker\n",
+        f"yami4 broker: {peer} connected\n",
+        f"yami4 broker: refused to {peer}: Subscription table full.\n",
+        f"yami4 broker: {peer} disconnected\n",
+        "stopped\n",
+    ]
 
 
 def test_an_unknown_policy_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

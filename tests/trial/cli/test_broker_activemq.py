@@ -27,6 +27,7 @@ def test_the_printed_settings_lead_to_the_broker(tmp_path: Path) -> None:
         settings = yaml.safe_load("".join(lines))
         (url,) = settings["urls"]
         assert lines[0].startswith(f"# listening on {url}; MQTT on port ")
+        assert lines[0].endswith(f"; Ctrl-C stops it; its log is {tmp_path}/store/broker.log\n")
         port = int(url.rpartition(":")[2])
         socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
         assert settings["classpath"] == list(client_jars())

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli import main, make_parser
+from gateway.trial.brokers.smf.responses import UNKNOWN_QUEUE
 from gateway.wire.smf.responses import OK, SmfResponse
 from tests.brokers.smf_client import SmfClient
 from tests.waiting import PATIENCE
@@ -21,8 +22,11 @@ def test_the_command_prints_its_address_and_ends_on_a_signal(tmp_path: Path) -> 
     users.write_text("u:p\n")
     options = ["--logins", str(users), "--vpn", "trial", "--queue", "q=a/>,b"]
     arguments = [sys.executable, "-m", "gateway", "broker", "smf", *options]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         found = re.fullmatch(r"listening on tcp://127\.0\.0\.1:(\d+)\n", process.stdout.readline())
         assert found
         with SmfClient(int(found[1])) as client:
@@ -30,9 +34,20 @@ def test_the_command_prints_its_address_and_ends_on_a_signal(tmp_path: Path) -> 
         with SmfClient(int(found[1])) as client:
             assert client.log_in("c", vpn="trial") == OK
             assert client.bind("q").response == OK
+            assert client.bind("absent").response == UNKNOWN_QUEUE
         process.send_signal(signal.SIGTERM)
 
         assert process.wait(PATIENCE) == 0
+        logged = [line.split(maxsplit=2)[2] for line in process.stderr]
+    refused = "login refused to client 'c', user 'u', VPN 'default': Message VPN Not Allowed"
+    assert logged == [
+        "Ctrl-C or SIGTERM stops the broker\n",
+        f"smf broker: closing a connection: {refused}\n",
+        "smf broker: c logged in, user 'u', VPN 'trial'\n",
+        "smf broker: refused to c: Unknown Queue\n",
+        "smf broker: c disconnected\n",
+        "stopped\n",
+    ]
 
 
 @pytest.mark.parametrize(

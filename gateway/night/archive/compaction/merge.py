@@ -22,9 +22,9 @@ from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import Storage, open_storage
 from gateway.errors import ArchiveError, first_line
 from gateway.night.archive.seals.seal import Replaced, SegmentEntry
+from gateway.night.archive.segments.id_columns import words
 from gateway.night.archive.segments.reading import is_dense, open_parquet
 from gateway.night.archive.segments.tables import SCHEMA, sort_rows
-from gateway.night.archive.segments.words import words
 from gateway.night.archive.segments.write import write_segment
 
 _GROUP_ROWS: Final = 250_000

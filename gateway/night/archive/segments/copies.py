@@ -14,7 +14,7 @@ from gateway.archive.schema import NOT_COPIES, Leg
 from gateway.model.cut_class import THINNED
 from gateway.night.archive.intervals import Flags, Numbers
 from gateway.night.archive.seals.seal import HandedOver
-from gateway.night.archive.segments.words import hex_ids, words
+from gateway.night.archive.segments.id_columns import hex_ids, words
 
 # The number of a leg in `Copies.leg` is its place here; any other leg has the next number.
 LEGS: Final = (Leg.RECEIVED, Leg.DELIVERED, Leg.DEAD, Leg.SPOOLED, Leg.OBSERVED)

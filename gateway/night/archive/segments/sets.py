@@ -19,9 +19,9 @@ from gateway.night.archive.segments.copies import (
     copies_of,
     encoded,
 )
+from gateway.night.archive.segments.id_columns import are_whole, words
 from gateway.night.archive.segments.latency import buckets, histograms
 from gateway.night.archive.segments.tables import TYPES, schema_of
-from gateway.night.archive.segments.words import are_whole, words
 
 MINUTE: Final = 60_000_000  # microseconds
 SET_SCHEMA: Final = schema_of(SETS)

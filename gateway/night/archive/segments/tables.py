@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from gateway.archive.journal.records import Cell, Rows
 from gateway.archive.schema import COLUMNS, REQUIRED
-from gateway.night.archive.segments.words import words
+from gateway.night.archive.segments.id_columns import words
 
 TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     {

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from gateway.archive.schema import Leg
 from gateway.night.archive.intervals import Flags, Numbers
 from gateway.night.archive.segments.copies import encoded
-from gateway.night.archive.segments.words import words
+from gateway.night.archive.segments.id_columns import words
 from gateway.night.reconcile.grouping import TARGET_KEYS, grouped
 
 Ids: TypeAlias = tuple[Numbers, Numbers]  # runs and counters

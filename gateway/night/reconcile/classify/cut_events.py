@@ -21,8 +21,8 @@ from gateway.archive.schema import Leg
 from gateway.archive.storage import open_storage
 from gateway.model.cut_class import RETAINED
 from gateway.night.archive.intervals import Numbers
+from gateway.night.archive.segments.id_columns import words
 from gateway.night.archive.segments.tables import schema_of
-from gateway.night.archive.segments.words import words
 from gateway.night.reconcile.grouping import filled, positions
 from gateway.night.reconcile.input.cut_rows import (
     CUT_KEYS,

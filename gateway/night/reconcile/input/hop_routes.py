@@ -96,7 +96,7 @@ class Hops:
     history: RouteHistory = field(default_factory=RouteHistory)
     brokers: Mapping[str, Broker] = field(default_factory=dict)
 
-    def sent_to(  # noqa: PLR0913  # a copy: its target, and its times
+    def sent_to(  # a copy: its target, and its times
         self, gateway: str, route: str, label: str, first: int, at: int, *, replayed: bool
     ) -> str:
         """Return the broker between gateways that a target is at; empty where there is none.

@@ -29,10 +29,10 @@ from gateway.night.archive.intervals import (
 )
 from gateway.night.archive.parquet import PAIRS_KEY
 from gateway.night.archive.segments.copies import are_copies, copy_ids, per_target
+from gateway.night.archive.segments.id_columns import words
 from gateway.night.archive.segments.pairs import every_pair_of
 from gateway.night.archive.segments.reading import ParquetReader, open_parquet
 from gateway.night.archive.segments.tables import SCHEMA, schema_of
-from gateway.night.archive.segments.words import words
 from gateway.night.reconcile.grouping import RUN_KEYS, TARGET_KEYS, filled, positions, with_values
 from gateway.untyped import Untyped
 

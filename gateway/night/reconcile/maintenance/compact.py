@@ -29,7 +29,7 @@ from gateway.terminal.progress import ShowStep
 _RESULT: Final = {"result": "binary"}  # a pickled MergeResult
 
 
-def compact(  # noqa: PLR0913  # the archive, its key, and the means
+def compact(  # the archive, its key, and the means
     start_spark: Callable[[], SparkSession],
     location: ArchiveLocation,
     day: date,

@@ -14,10 +14,10 @@ from pathlib import Path
 from gateway.archive.findings import Finding
 from gateway.night.archive.open_archive import OpenArchive
 from gateway.night.archive.retention import forgotten_dates
+from gateway.night.reconcile.nights.archive_state import ArchiveState, archive_state
 from gateway.night.reconcile.nights.chain import Chain, read_chain
 from gateway.night.reconcile.nights.marker import forged_markers
 from gateway.night.reconcile.nights.witness import newest_stated
-from gateway.night.reconcile.nights.world import World, world_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,19 @@ class Known:
 
     at: int
     chain: Chain
-    world: World
+    state: ArchiveState
     forgotten: Mapping[Path, tuple[str, ...]]
     forged: tuple[Finding, ...]
 
     @property
     def never_written(self) -> bool:
         """Whether nothing shows that a gateway wrote to the archive, or a night judged it."""
-        world = self.world
-        return not (self.chain.last or world.there or world.heads or world.named)
+        state = self.state
+        return not (self.chain.last or state.there or state.heads or state.named)
 
 
 def read_known(archive: OpenArchive, expect: str | None, *, at: int, in_flight: int) -> Known:
-    """Read what the night at the time `at` plans with; see `read_chain` and `world_of`.
+    """Read what the night at the time `at` plans with; see `read_chain` and `archive_state`.
 
     Raises:
         ReconcileError: no night of the chain has the digest `expect`.
@@ -52,5 +52,5 @@ def read_known(archive: OpenArchive, expect: str | None, *, at: int, in_flight: 
     chain = read_chain(storage, key, expect, stated=newest_stated(storage, key))
     forgotten = forgotten_dates(storage)
     removed = frozenset(day for dates in forgotten.values() for day in dates)
-    world = world_of(archive, chain.newest, removed, at=at, in_flight=in_flight)
-    return Known(at, chain, world, forgotten, tuple(forged_markers(storage)))
+    state = archive_state(archive, chain.newest, removed, at=at, in_flight=in_flight)
+    return Known(at, chain, state, forgotten, tuple(forged_markers(storage)))

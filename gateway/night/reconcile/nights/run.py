@@ -138,7 +138,7 @@ def _never_written(archive: OpenArchive) -> ReconcileError:
     return ReconcileError(f"archive {archive.location}: {NEVER_WRITTEN}")
 
 
-def run_dates(  # noqa: PLR0913, PLR0917  # the archive, its dates, and who is told
+def run_dates(
     archive: OpenArchive,
     job: Job,
     days: Sequence[date],

@@ -13,8 +13,8 @@ from gateway.model.copy_class import CLASSES, UNPROVEN, CopyClass
 from gateway.model.cut_class import ON_WORD
 from gateway.model.dead_letter_rule import FIELD, PAYLOAD
 from gateway.night.reconcile.formatting import amount
-from gateway.night.reconcile.report.gaps import outages
 from gateway.night.reconcile.report.report import Report, became_breach
+from gateway.night.reconcile.report.reported_gaps import outages
 from gateway.night.reconcile.report.rows import Row, Rows, count, word
 from gateway.terminal.text import shortened
 from gateway.terminal.units import counted

@@ -18,9 +18,9 @@ from typing import Final, TypeAlias
 from gateway.model.copy_class import CLASSES, CopyClass
 from gateway.night.reconcile.by_key import by_key
 from gateway.night.reconcile.formatting import amount, duration
-from gateway.night.reconcile.report.gaps import outages
 from gateway.night.reconcile.report.outage_bars import bands
 from gateway.night.reconcile.report.report import Report
+from gateway.night.reconcile.report.reported_gaps import outages
 from gateway.night.reconcile.report.rows import Row, Rows, count, number, word, worst_first
 from gateway.night.reconcile.report.timelines import DAY_SECONDS, TimelineBar
 from gateway.terminal.units import counted

@@ -43,7 +43,7 @@ class CopyResults:
     compared: int = 0
 
 
-def write_copies(  # noqa: PLR0913  # the files, the results, and what the report shows
+def write_copies(  # the files, the results, and what the report shows
     spark: SparkSession,
     results: ResultFolder,
     files: DateFiles,

@@ -21,8 +21,8 @@ from gateway.model.copy_class import (
 from gateway.model.cut_class import CUT_CLASSES, ON_WORD
 from gateway.night.reconcile.formatting import amount
 from gateway.night.reconcile.report.advice import advice_for
-from gateway.night.reconcile.report.gaps import outages, rule_of
 from gateway.night.reconcile.report.report import BREACH, CLEAN, GAPS, Report
+from gateway.night.reconcile.report.reported_gaps import outages, rule_of
 from gateway.night.reconcile.report.rows import count, word
 from gateway.terminal.units import counted
 

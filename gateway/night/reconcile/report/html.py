@@ -26,9 +26,9 @@ from gateway.night.reconcile.report import (
     actions,
     advice,
     charts,
-    gaps,
     headline,
     outage_bars,
+    reported_gaps,
     rows,
     timelines,
 )
@@ -45,7 +45,7 @@ _MODULES: Final = (
     advice,
     charts,
     formatting,
-    gaps,
+    reported_gaps,
     outage_bars,
     rows,
     timelines,
@@ -76,7 +76,7 @@ def page(report: Report) -> str:
             state=state,
             sign=sign,
             day=charts.day_of(report.whole_day),
-            found_outages=gaps.outages(report.gaps),
+            found_outages=reported_gaps.outages(report.gaps),
         )
     )
 

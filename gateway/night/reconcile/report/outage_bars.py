@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from gateway.night.reconcile.report.gaps import ReportedOutage
+from gateway.night.reconcile.report.reported_gaps import ReportedOutage
 from gateway.night.reconcile.report.timelines import (
     LEAST_WIDTH,
     Timeline,

@@ -11,7 +11,7 @@ from gateway.archive.findings import Finding, Weight
 from gateway.model.copy_class import CLASSES, TALLIES, UNPROVEN
 from gateway.model.cut_class import ON_WORD
 from gateway.night.reconcile.report.advice import advice_for
-from gateway.night.reconcile.report.gaps import ReportedGap, outages
+from gateway.night.reconcile.report.reported_gaps import ReportedGap, outages
 from gateway.night.reconcile.report.rows import Row, Rows, count, violations
 from gateway.night.reconcile.report.timelines import Turn
 from gateway.terminal.units import counted

@@ -34,7 +34,7 @@ _HEADER_NAMES: Final = "headers.key_value.key"  # archived with the payload, and
 _REPLAYABLE: Final = tuple(name for name, each in CLASSES.items() if each.replayable)
 
 
-def route_notes(  # noqa: PLR0913  # the rows, and what notes are made of
+def route_notes(  # the rows, and what notes are made of
     spark: SparkSession,
     location: ArchiveLocation,
     day: Segments,

@@ -11,7 +11,7 @@ from gateway.archive.layout import safe_name
 from gateway.clock import moment
 from gateway.night.archive.verification.chains import NotRunning
 from gateway.night.reconcile.input.inputs import day_range
-from gateway.night.reconcile.report.gaps import ReportedGap
+from gateway.night.reconcile.report.reported_gaps import ReportedGap
 from gateway.night.reconcile.report.timelines import clock
 
 

@@ -26,8 +26,9 @@ from gateway.model.copy_class import (
 from gateway.model.cut_class import CUT_CLASSES, ON_WORD
 from gateway.model.dead_letter_rule import advice_of
 from gateway.night.reconcile.by_key import by_key
-from gateway.night.reconcile.report.gaps import ReportedOutage, outages, rule_of
+from gateway.night.reconcile.report.actions import actions
 from gateway.night.reconcile.report.report import CLEAN, GAPS, Report
+from gateway.night.reconcile.report.reported_gaps import ReportedOutage, outages, rule_of
 from gateway.night.reconcile.report.rows import Row, Rows, count, hop_ends, word
 from gateway.night.reconcile.report.run import Run
 from gateway.night.reconcile.report.timelines import Turn, clock
@@ -95,6 +96,9 @@ def _details(run: Run) -> Iterator[str]:
     if report.hops_unchecked:
         yield f"gateways were not joined: {report.hops_unchecked}"
     yield from _samples(report)
+    for step in (each for each in actions(report) if each.commands):
+        yield f"next: {step.text}"
+        yield from (f"    {each}" for each in step.commands)
 
 
 def _dates(run: Run) -> Iterator[str]:

@@ -20,7 +20,7 @@ from gateway.wire.smf.assured_control import (
     encode_fields,
 )
 from gateway.wire.smf.frames import MAX_HEADER, SmfDecoder
-from gateway.wire.smf.responses import SmfResponse
+from gateway.wire.smf.responses import OK, SmfResponse
 
 if TYPE_CHECKING:
     from gateway.trial.brokers.smf.dispatcher import MessageDispatcher
@@ -84,6 +84,8 @@ class ClientSession(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
+        if not self.is_over:
+            log.info("smf broker: %s disconnected", self.name or "a connection without a login")
         self.is_over = True
         self._broker.memory.held -= self._incomplete
         self.output.close()
@@ -117,6 +119,8 @@ class ClientSession(asyncio.Protocol):
         *fields: tuple[ControlField, int | bytes],
     ) -> None:
         """Answer an assured control message."""
+        if response != OK:
+            log.info("smf broker: refused to %s: %s", self.name, response.text)
         self.output.post(encode_control_reply(request, response, encode_fields(*fields)))
 
     def end(self, reason: str, *, at_once: bool = False) -> None:

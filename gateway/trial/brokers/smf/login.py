@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 
 from gateway.trial.brokers.smf import responses
 from gateway.trial.brokers.smf.client_session import ClientSession
@@ -21,6 +22,8 @@ from gateway.wire.smf.client_control import (
 )
 from gateway.wire.smf.responses import OK, SmfResponse
 
+log = logging.getLogger(__name__)
+
 _INBOX_OVERHEAD = 100  # bytes of an inbox topic beside the client's name
 
 
@@ -33,7 +36,8 @@ def log_in(session: ClientSession, frame: bytes, state: BrokerState) -> None:
     refusal = state.faults.login or _refuse(session, login, state)
     if refusal is not None:
         session.output.post(encode_login_refusal(login.kind, refusal))
-        session.end(f"login refused: {refusal.text}")
+        who = f"client {login.client_name!r}, user {login.user!r}, VPN {login.vpn!r}"
+        session.end(f"login refused to {who}: {refusal.text}")
         return
     options = state.options
     session.vpn = state.vpns[login.vpn]
@@ -41,6 +45,7 @@ def log_in(session: ClientSession, frame: bytes, state: BrokerState) -> None:
     session.vpn.clients[session.name] = session
     reply = LoginReply(login.client_name, login.vpn, options.router, options.max_message)
     session.output.post(encode_login_reply(login.kind, reply, OK))
+    log.info("smf broker: %s logged in, user %r, VPN %r", session.name, login.user, login.vpn)
 
 
 def _refuse(session: ClientSession, login: Login, state: BrokerState) -> SmfResponse | None:

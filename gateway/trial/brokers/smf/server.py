@@ -25,7 +25,7 @@ class SmfBroker(ServedBroker):
     Thread-safe: `stop` may be called by any thread.
     """
 
-    def __init__(  # noqa: PLR0913  # most of them by name
+    def __init__(  # most of them by name
         self,
         port: int = 0,
         options: BrokerOptions = DEFAULT_OPTIONS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -14,6 +15,8 @@ from gateway.wire.yami4.frames import FrameDecoder
 
 if TYPE_CHECKING:
     from gateway.trial.brokers.yami4.core import BrokerCore
+
+log = logging.getLogger(__name__)
 
 _PAUSE_ABOVE = 4 << 20  # unwritten bytes of a client above which it is not read
 
@@ -60,8 +63,9 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(address := transport.get_extra_info("peername"), tuple):
             without_delay(transport)
             self.location = f"tcp://{address[0]}:{address[1]}"
+        log.info("yami4 broker: %s connected", self.location)
         if self._is_refused:
-            self.fail()
+            self.fail("too many connections")
 
     def data_received(self, data: bytes) -> None:
         before = self._decoder.held
@@ -74,7 +78,7 @@ class ClientConnection(asyncio.Protocol):
         is_over = self._decoder.fault is not None or is_too_much
         self._core.receive(self, packets)
         if is_over:
-            self.fail()
+            self.fail(str(self._decoder.fault or "the memory of the broker is used up"))
 
     def eof_received(self) -> None:
         self.fail()
@@ -107,10 +111,17 @@ class ClientConnection(asyncio.Protocol):
         while ends and ends[0][0] <= written:
             ends.popleft()[1].pending -= 1
 
-    def fail(self) -> None:
-        """Close the connection; drop its unwritten bytes and its subscriptions."""
+    def fail(self, reason: str = "") -> None:
+        """Close the connection; drop its unwritten bytes and its subscriptions.
+
+        Without a `reason` the client closed it.
+        """
         if not self.failed:
             self.failed = True
+            if reason:
+                log.info("yami4 broker: closing %s: %s", self.location, reason)
+            else:
+                log.info("yami4 broker: %s disconnected", self.location)
             self._memory.held -= self._decoder.held
             self.output.close()
             self._core.drop(self)

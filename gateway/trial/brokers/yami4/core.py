@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -32,6 +33,8 @@ from gateway.wire.yami4.messages import (
     request_head,
 )
 from gateway.wire.yami4.parameters import EMPTY, Long, decode_parameters, encode_parameters
+
+log = logging.getLogger(__name__)
 
 
 class OverflowPolicy(Enum):
@@ -127,13 +130,17 @@ class BrokerCore:
 
     def _answer(self, client: ClientConnection, message_id: int, refusal: bytes) -> None:
         header = encode_exception(message_id, refusal) if refusal else encode_reply(message_id)
+        if refusal:
+            log.info(
+                "yami4 broker: refused to %s: %s", client.location, refusal.decode(errors="replace")
+            )
         self._post(client, header, EMPTY)
 
     def _post(self, client: ClientConnection, header: bytes, body: bytes) -> None:
         client.post(encode_message(to_wire_id(next(self._posted)), header, body))
         self._posted_to[client] = None
         if client.output.unwritten > self.options.max_peer_bytes or self.memory.is_full:
-            client.fail()  # it does not read its answers
+            client.fail("it does not read its answers")
 
     def _subscribe(self, client: ClientConnection, heading: MessageHeading, body: bytes) -> bytes:
         """Add a subscription unless it exists; return the reason of a refusal, or nothing."""

@@ -23,8 +23,8 @@ from gateway.night.archive.retention import remove_days
 from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import seal_path
 from gateway.night.archive.verification.verify import verify_archive
+from gateway.night.reconcile.nights.archive_state import archive_state
 from gateway.night.reconcile.nights.plan import plan_night, with_verdict
-from gateway.night.reconcile.nights.world import world_of
 from tests.archive.samples import DAY, NOON
 from tests.night.archive.verification.chained import Chained
 
@@ -57,8 +57,8 @@ class Archive:
 
     def night(self, previous: Night = NO_NIGHT) -> Night:
         at = day_start(TODAY) + 1
-        world = world_of(open_archive(self.root, KEY), previous, at=at, in_flight=0)
-        night = plan_night(previous, world, at=at, spooled_days=7)
+        state = archive_state(open_archive(self.root, KEY), previous, at=at, in_flight=0)
+        night = plan_night(previous, state, at=at, spooled_days=7)
         for each in night.unsettled:
             night = with_verdict(night, each.date, 0, 0)
         return night

@@ -8,9 +8,9 @@ import pytest
 
 from gateway.archive.gaps import GapRule
 from gateway.night.reconcile.report.charts import LARGE, figures
-from gateway.night.reconcile.report.gaps import GAP_RULES, outages, rule_of
 from gateway.night.reconcile.report.html import page
 from gateway.night.reconcile.report.outage_bars import bands, gap_timelines
+from gateway.night.reconcile.report.reported_gaps import GAP_RULES, outages, rule_of
 from gateway.night.reconcile.report.timelines import DAY_SECONDS, MAX_TIMELINES
 from tests.night.reconcile.summaries import DAY, clean, eventful, gap, gappy
 

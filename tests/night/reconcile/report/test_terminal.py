@@ -45,8 +45,8 @@ def route(name: str, target: str, **counts: int) -> Row:
 
 
 def table_of(lines: list[str]) -> list[str]:
-    end = next(n for n, line in enumerate(lines) if line.startswith("verdict: "))
-    return lines[1 : end - 1]
+    below = ("next: ", "Clean: ", "Not clean: ")
+    return lines[1 : next(n for n, line in enumerate(lines) if line.startswith(below))]
 
 
 def test_the_last_lines_are_plain_text_and_end_with_the_gravest_count() -> None:
@@ -216,3 +216,13 @@ def test_an_absence_is_counted_and_is_no_source_gap() -> None:
 
     assert lines[-3:] == ["source gaps 0", "absences 3", "missing 0"]
     assert not any(line.startswith("absences") for line in printed(clean()))
+
+
+def test_the_next_steps_stand_before_the_verdict_with_their_commands() -> None:
+    """At three in the morning a person has a terminal, and no browser."""
+    lines = printed(Report("/a", DAY.date(), [], [{**ROUTE, "missing": 1}], []), None)
+
+    at = next(n for n, line in enumerate(lines) if line.startswith("next: Missing (1): "))
+    assert lines[at + 1].startswith("    gateway replay /a --config CONFIG --route orders --from")
+    assert lines[at + 3] == f"    gateway reconcile /a --date {DAY.date()}"
+    assert at < lines.index("verdict: not clean: 1 missing")

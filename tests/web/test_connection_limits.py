@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config.process import WebSettings
-from gateway.web.admission import (
+from gateway.web.connection_limits import (
     MAX_CONNECTIONS,
     MAX_PER_ADDRESS,
     RESERVED_FOR_PROBES,

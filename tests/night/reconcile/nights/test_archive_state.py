@@ -34,8 +34,8 @@ from gateway.night.archive.seals.seal import End, Seal
 from gateway.night.archive.seals.store import seal_path, write_seal
 from gateway.night.archive.verification.seal_evidence import Period
 from gateway.night.reconcile.input.inputs import find_inputs
+from gateway.night.reconcile.nights.archive_state import ArchiveState, archive_state
 from gateway.night.reconcile.nights.plan import plan_night
-from gateway.night.reconcile.nights.world import World, world_of
 from tests.archive.samples import DAY, NOON, START, archive, delivered, received
 from tests.night.archive.verification.chained import Chained, errors
 from tests.opened_files import opened_files
@@ -44,23 +44,23 @@ ONE_DAY = timedelta(days=1)
 DATES = [DAY + each * ONE_DAY for each in (-1, 0, 1)]
 
 
-def world(root: Path, previous: Night = NO_NIGHT) -> World:
+def state(root: Path, previous: Night = NO_NIGHT) -> ArchiveState:
     return world_in(open_archive(root), previous)
 
 
-def world_in(archive: OpenArchive, previous: Night = NO_NIGHT) -> World:
-    return world_of(archive, previous, at=NOON, in_flight=120 * SECOND)
+def world_in(archive: OpenArchive, previous: Night = NO_NIGHT) -> ArchiveState:
+    return archive_state(archive, previous, at=NOON, in_flight=120 * SECOND)
 
 
 def test_a_head_that_was_set_aside_is_not_that_of_its_writer(tmp_path: Path) -> None:
     archive(tmp_path, received([1]), delivered([1]))
-    (head,) = world(tmp_path).heads
+    (head,) = state(tmp_path).heads
     name = parse_journal_name(head.closed.journal if head.closed else "")
     assert name is not None
     content = (tmp_path / head_path(head.writer)).read_bytes()
     (tmp_path / HEADS / f"{head.writer}-{name.start}.earlier").write_bytes(content)
 
-    assert world(tmp_path).heads == [head]
+    assert state(tmp_path).heads == [head]
 
 
 def test_a_night_reads_each_seal_once(tmp_path: Path) -> None:
@@ -87,25 +87,25 @@ def test_the_numbers_of_an_earlier_chain_stand_for_no_journal_of_the_newest_one(
     made.links.clear()
     for number in range(3, 6):
         made.add("edge", NOON + number * SECOND, NOON + (number + 1) * SECOND, start=later)
-    night = plan_night(NO_NIGHT, world(tmp_path), at=NOON, spooled_days=7)
+    night = plan_night(NO_NIGHT, state(tmp_path), at=NOON, spooled_days=7)
     assert [(each.start, each.number) for each in night.seen] == [(START, 2), (later, 2)]
     assert night.findings == ()
 
     (tmp_path / seal_path(made.seals[4])).unlink()
 
-    (found,) = plan_night(night, world(tmp_path, night), at=NOON, spooled_days=7).findings
+    (found,) = plan_night(night, state(tmp_path, night), at=NOON, spooled_days=7).findings
     assert (found.rule, found.place) == ("missing-journal", f"_seals/edge-{later}-000001.json")
 
 
 def test_a_retired_writer_whose_head_is_gone_is_expected_again(tmp_path: Path) -> None:
     archive(tmp_path, received([1]), delivered([1]))
-    (writer,) = {each.writer for each in world(tmp_path).heads}
+    (writer,) = {each.writer for each in state(tmp_path).heads}
     retire(LocalStorage(tmp_path), writer, "sold", NOON, None)
-    assert world(tmp_path).retired == {writer}
+    assert state(tmp_path).retired == {writer}
 
     (tmp_path / head_path(writer)).unlink()
 
-    assert not world(tmp_path).retired
+    assert not state(tmp_path).retired
 
 
 @given(st.integers(-3 * HOUR, 3 * HOUR), st.integers(0, 3 * HOUR), st.booleans())
@@ -120,7 +120,7 @@ def test_a_night_judges_each_date_again_that_a_finding_about_a_journal_may_conce
         for day in DATES:
             day_folder(root, day).mkdir()
         write_seal(LocalStorage(root), seal)
-        (journal,) = world(root).journals
+        (journal,) = state(root).journals
 
     for day in DATES:
         period = Period(day_start(day), day_start(day + ONE_DAY), NOON)
@@ -245,7 +245,7 @@ def test_a_night_judges_each_date_again_that_a_new_machine_may_concern(
 
 def judged(root: Path, previous: Night) -> tuple[set[str], Night]:
     """The dates that the night after `previous` judges, and its link."""
-    found = world(root, previous)
+    found = state(root, previous)
     night = plan_night(previous, found, at=NOON + 9 * DAY_LENGTH, spooled_days=7)
     return {day for each in found.journals for day in each.concerns}, replace(night, n=1)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.night.archive.segments.words import are_whole, hex_ids, words
+from gateway.night.archive.segments.id_columns import are_whole, hex_ids, words
 
 VALUES = st.none() | st.binary(max_size=20) | st.binary(min_size=16, max_size=16)
 

@@ -24,8 +24,8 @@ from gateway.runtime.delivery.backlog import (
     SpoolLimits,
     SpoolTotals,
 )
-from gateway.runtime.delivery.lane import LaneState
 from gateway.runtime.delivery.lane_limits import LaneLimits
+from gateway.runtime.delivery.lane_state import LaneState
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, SpoolRow
 from tests.runtime.outbound_batches import Asker, batch_of
 
@@ -398,3 +398,17 @@ def test_a_target_without_room_gets_one_message_at_a_time_until_it_takes_one(
     if not spool:
         left += addresses(driver.next_send())
     assert left == ["a2", "b0", "b1", "b2"]
+
+
+def test_an_answer_under_way_when_the_room_ended_does_not_end_the_sending_one_by_one() -> None:
+    driver = Driver(spool=False)
+    driver.connect()
+    driver.step()
+    first, second = [
+        sent(driver.lane.accept(batch_of([Message(f"{each}{n}", b"") for n in range(3)]), 0.0))
+        for each in "ab"
+    ]
+    assert driver.lane.answered(first.number, [NO_ROOM] * 3, 0.0)
+    assert isinstance(driver.lane.answered(second.number, [ACCEPTED] * 3, 0.0), Finish)
+
+    assert addresses(driver.next_send()) == ["a0"]

@@ -1,4 +1,4 @@
-"""The ledger: records dead letters, archive rows and counters before a batch is settled.
+"""The recorder of batches: dead letters, archive rows and counters before a batch is settled.
 
 The order is fixed: dead letters, then rows, then the caller's next step. A crash in between
 repeats a record and never omits one.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gateway.archive.journal.records import Cell, Rows
@@ -21,7 +21,12 @@ from gateway.routing.route import Route
 from gateway.runtime.delivery.dead_letter import DeadLetter
 from gateway.runtime.delivery.outbound_batch import OutboundBatch, PendingRow
 from gateway.runtime.delivery.received_batch import Count, Counted
-from gateway.runtime.delivery.rows import archived_content, fingerprint, fingerprints
+from gateway.runtime.delivery.rows import (
+    archived_content,
+    fingerprint,
+    fingerprints,
+    with_proven_name,
+)
 from gateway.runtime.record.counters import Refusal, RouteCounters
 
 log = logging.getLogger(__name__)
@@ -32,7 +37,7 @@ Counters: TypeAlias = Mapping[str, RouteCounters]
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class BatchRecorder:
     """The counters, the archive and the dead letters of a gateway; the last two are optional.
 
     With `keeps_letters` the dead letters are stored, and not only published. `archive_later` takes
@@ -130,6 +135,9 @@ class Ledger:
                     if settlement.outcome is Outcome.SPOOLED:  # held back before; still on disk
                         continue
                     row = pending.completed([position], time=at, attempt=attempt)
+                    fields = str(row.values("fields")[0] or "")
+                    reason = with_proven_name(settlement.reason, fields)
+                    settlement = replace(settlement, reason=reason)
                     rows.append(_dead_row(row, settlement, message, self.find_route(route)))
                     letters.append(_dead_letter(pending, row, settlement, message))
                     self.count_dead_letter(letters[-1])

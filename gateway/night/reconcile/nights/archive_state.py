@@ -37,7 +37,7 @@ class NewJournal:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class ArchiveState:
     """The archive as a night finds it.
 
     `kept` are the dates with rows, `results` those with published results, and `live` the writers
@@ -72,14 +72,14 @@ class World:
         return day not in self.there and day < self.removed.before
 
 
-def world_of(
+def archive_state(
     archive: OpenArchive,
     previous: Night,
     forgotten: frozenset[str] = frozenset(),
     *,
     at: int,
     in_flight: int,
-) -> World:
+) -> ArchiveState:
     """Return the archive as a night at the time `at` finds it, after `previous`.
 
     The first rows of a journal may be sightings of copies that were in flight for `in_flight`
@@ -103,7 +103,7 @@ def world_of(
     waiting = [] if archive.location.url else waiting_journals(archive.location.local)
     kept = frozenset(map(str, days_in(storage.names(Path()))))
     writers = known_writers(storage, None, key)
-    return World(
+    return ArchiveState(
         today=day_of(at),
         heads=[
             HeadSeen(each.writer, each.closed, each.open, each.at, each.gateway, each.lease)
