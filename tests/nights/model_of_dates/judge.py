@@ -102,6 +102,8 @@ class Judge:
             world.say("the night is interrupted")
             if self._rng.random() < 0.5:
                 self._night(world, whole=whole, again=True)
+            else:
+                self._recorded(world)
             return
         if made is None:
             return
@@ -111,6 +113,17 @@ class Judge:
         self._taken_back(world, found, made.link)
         self._complete(world, made, again=again)
         self._printed = made.link.mac
+
+    def _recorded(self, world: World) -> None:
+        """Take the record of a run that judged all its dates as told: no later day repeats it."""
+        paths = (world.bucket / "_nights").glob("[1-9]*.json")
+        newest = max(paths, key=lambda path: int(path.stem), default=None)
+        night = None if newest is None else Night.from_json(newest.read_bytes())
+        if night is None or night.at != world.clock.now:
+            return
+        if all(each.status >= 0 for each in night.dates if each.date < night.until):
+            self._forgotten(world, night)
+            self._since.clear()
 
     def _run(self, world: World, found: dict[str, Verified]) -> NightRun | None:
         """Run the night with a verification in the place of Spark's job."""
@@ -134,7 +147,7 @@ class Judge:
             self.judged[key] = self._since[key] = int(bool(errors(found[key])))
             self.flight[key], _missing = copies_left(world, key)
             there = frozenset(each.stem for each in journals_of(world, key))
-            self.proofs[key] = self.proofs.get(key, frozenset()) | (there - _hidden(world))
+            self.proofs[key] = self.proofs.get(key, frozenset()) | (there - world.hidden)
             self._step()
             state_night(storage, day, night, seal_key)
 
@@ -272,15 +285,18 @@ class Judge:
                 self._contradict(world, f"{day} has no results after a night")
             if same and self.flight.get(day) and day not in self._now and not again:
                 self._contradict(world, f"{day} has copies in flight, and was not judged again")
-        hidden = _hidden(world)
+        hidden = world.hidden
         for day in closed:
             new = {each.stem for each in journals_of(world, day)} - self.proofs.get(day, set())
             if same and new - hidden:
                 self._contradict(
                     world, f"{day} has rows in {min(new - hidden)} that no night judged"
                 )
-        if again and any(self._since.values()) and made.run.status != 1:
-            self._contradict(world, "a verdict of the interrupted night is not told")
+        kinds = {each.kind for each in world.tampered}
+        sure = again or not kinds & {NIGHTS_REMOVED, PUT_BACK}
+        unsaid = {day for day, is_bad in self._since.items() if is_bad and day not in self._gone}
+        if sure and unsaid and made.run.status != 1:
+            self._contradict(world, f"the verdict of {min(unsaid)} is not told after an interrupt")
         self._forgotten(world, made.link)
         self._since.clear()
 
@@ -323,12 +339,6 @@ def journals_of(world: World, day: str) -> Iterator[WrittenJournal]:
     for each in world.journals:
         if each.archived and day in each.dates:
             yield each
-
-
-def _hidden(world: World) -> set[str]:
-    """The journals whose seals somebody holds back, or changed."""
-    due = [each for each in world.tampered if not each.undone]
-    return {stem for each in due for stem in (*each.stems, *(path.stem for path in each.paths))}
 
 
 def copies_left(world: World, day: str) -> tuple[int, int]:

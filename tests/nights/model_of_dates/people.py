@@ -50,8 +50,9 @@ def forget(world: World) -> None:
     """Remove the dates that are older than somebody wants to keep."""
     oldest = world.today - timedelta(days=world.traits.keep_days)
     stems: dict[str, set[str]] = {}
+    hidden = world.hidden
     for each in world.journals:
-        if each.archived:
+        if each.archived and each.stem not in hidden:
             for day in each.dates:
                 stems.setdefault(day, set()).add(each.stem)
     with pytest.MonkeyPatch.context() as patch:

@@ -240,8 +240,10 @@ def _of_seal(world: World, kind: str, change: Callable[[bytes], bytes | None]) -
     found = [each for each in paths if each not in touched and not is_merged(each)]
     if not found:
         return None
-    path = world.rng.choice(world.rng.choice([found, found[-2:]]))  # often one that is not judged
     books = {each.stem: (writer, each) for writer in world.writers for each in writer.books}
+    firsts = [each for each in found if _begins(*books[each.stem])]
+    # Often one that no night has judged, or that is the first of its process.
+    path = world.rng.choice(world.rng.choice([found, found[-2:], firsts or found]))
     writer, journal = books[path.stem]
     content = path.read_bytes()
     _replace(path, change(content))
@@ -252,6 +254,10 @@ def _of_seal(world: World, kind: str, change: Callable[[bytes], bytes | None]) -
     made = _tampering(kind, first, last, rows, lambda: _restored(path, content), [path])
     made.stems = frozenset([journal.stem] if change(content) is None else [])
     return made
+
+
+def _begins(writer: Writer, journal: WrittenJournal) -> bool:
+    return not journal.index or writer.books[journal.index - 1].run != journal.run
 
 
 def _end_before(writer: Writer, journal: WrittenJournal) -> int:

@@ -166,6 +166,12 @@ class World:
         for writer in self.writers:
             yield from writer.books
 
+    @property
+    def hidden(self) -> set[str]:
+        """The stems of the journals whose seals somebody holds back, or changed."""
+        due = [each for each in self.tampered if not each.undone]
+        return {stem for each in due for stem in (*each.stems, *(path.stem for path in each.paths))}
+
     def say(self, text: str) -> None:
         moment = self.clock.now
         self.log.append(f"{date_text(moment)} {moment % DAY / HOUR:05.2f} {text}")
