@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Final
 
+from gateway import clock
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.stand_ins import (
     RANDOM,
@@ -32,6 +33,7 @@ from tests.simulation.stand_ins import (
     get_ident,
     monotonic,
     random_number,
+    since_boot,
     sleep,
     time_ns,
     use,
@@ -54,6 +56,7 @@ _REPLACED: Final[Mapping[int, object]] = {
     id(threading.Timer): Timer, id(threading.current_thread): current_thread,
     id(threading.get_ident): get_ident, id(time.monotonic): monotonic, id(time.time): wall_seconds,
     id(time.time_ns): time_ns, id(time.sleep): sleep, id(time.perf_counter): monotonic,
+    id(clock.since_boot): since_boot,  # it has the real `time` from its import
     id(random.random): random_number, id(random.uniform): RANDOM.uniform,
 }  # fmt: skip
 _DISTINCT: Final = 1 << 20  # a larger constant is one object, also as a default

@@ -348,6 +348,10 @@ def get_ident() -> int:
     return id(_Now.scheduler.current)
 
 
+def since_boot() -> int:
+    return int(monotonic() * 1e9)
+
+
 def monotonic() -> float:
     return _Now.scheduler.now
 
@@ -378,7 +382,7 @@ THREADING: Final = SimpleNamespace(
 TIME: Final = SimpleNamespace(
     monotonic=monotonic, time=wall_seconds, time_ns=time_ns, sleep=sleep, perf_counter=monotonic,
     monotonic_ns=lambda: int(monotonic() * 1e9), thread_time=lambda: 0.0,
-    clock_gettime_ns=lambda _: int(monotonic() * 1e9), CLOCK_BOOTTIME=time.CLOCK_BOOTTIME,
+    clock_gettime_ns=lambda _: since_boot(), CLOCK_BOOTTIME=time.CLOCK_BOOTTIME,
 )  # fmt: skip
 RANDOM: Final = SimpleNamespace(
     random=random_number,

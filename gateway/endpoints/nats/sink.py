@@ -98,6 +98,7 @@ class NatsSink:
         connection = NatsConnection(self._settings, window.fail, deny)
         try:
             connection.call(self._start(connection, window))
+            connection.refuse_denied()
         except BaseException:
             connection.close()
             raise
@@ -111,7 +112,6 @@ class NatsSink:
         take = partial(self._take_answer, connection, window, [])
         await connection.client.subscribe(f"{self._inbox}.*", cb=take)
         await connection.client.flush(self._settings.answer_timeout)
-        connection.refuse_denied()
         connection.run(self._look(connection, window))
 
     def ask_about(self, patterns: Sequence[str]) -> Iterator[NamesAnswer]:

@@ -104,10 +104,14 @@ def _over(storage: Storage, oldest: date, key: bytes | None) -> Iterator[Journal
         for path, name in sealed_journals(storage, day) if day >= oldest else ():
             firsts[name.writer] = min((name, path), firsts.get(name.writer, (name, path)))
     seals = [read_seal(storage, path).seal for _, path in firsts.values()]
-    links = [each.previous for each in seals if isinstance(each, Seal) and not each.fault(key)]
-    links += [each.head.closed for each in read_heads(storage, key) if each.head and not each.fault]
-    old = [each.journal for each in links if each is not None and day_of(each.closed) < oldest]
-    yield from filter(None, map(parse_journal_name, old))
+    sound = [each for each in seals if isinstance(each, Seal) and not each.fault(key)]
+    heads = [each.head for each in read_heads(storage, key) if each.head and not each.fault]
+    links = [(each.previous, each.opened) for each in sound]
+    links += [(each.closed, each.at) for each in heads]
+    for link, after in links:
+        # Nobody knows the end of a journal that was taken: only what followed it came later.
+        if link is not None and day_of(after if link.taken else link.closed) < oldest:
+            yield from filter(None, [link.name])
 
 
 def oldest_needed(storage: Storage, night: Night, today: date, until: date) -> date | None:
