@@ -108,6 +108,8 @@ def written(microseconds: Sequence[float]) -> str:
 def relative(first: float, second: float, relay: float) -> float:
     """Return the processor time of a relay divided by the mean of its two brokers'.
 
-    The machine's other load changes all three, so the figure depends on it less than a rate.
+    The machine's other load changes all three, so the figure depends on it less than a rate. It is
+    0 where the brokers took less than the 10 ms that the system counts by.
     """
-    return round(2 * relay / (first + second), 2)
+    brokers = first + second
+    return round(2 * relay / brokers, 2) if brokers else 0.0

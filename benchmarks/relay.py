@@ -56,8 +56,7 @@ endpoints:
     port: {target}
     version: "{version}"
     qos: {qos}
-    allow: [{allow}]
-archive: {{path: {archive}, sync: {sync}}}
+{allow}archive: {{path: {archive}, sync: {sync}}}
 routes:
 """
 SINGLE_ROUTE = """\
@@ -225,7 +224,7 @@ def configuration(shape: Shape, source: int, target: int, archive: Path) -> str:
         qos=shape.qos,
         archive=archive,
         sync=shape.sync,
-        allow='"dst/#"' if shape.field else "",
+        allow='    allow: ["dst/#"]\n' if shape.field else "",
     )
     routes = (
         [FIELD_ROUTE if shape.field else SINGLE_ROUTE]

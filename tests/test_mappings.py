@@ -28,6 +28,7 @@ STORIES = (
     "fields-to-names",
     "picked-fields",
     "telemetry-lake",
+    "names-back",
     "dashboards",
     "migration",
 )

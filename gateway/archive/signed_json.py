@@ -18,6 +18,7 @@ from types import UnionType
 from typing import Any, Final, Protocol, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 from gateway.archive.layout import JournalName, parse_journal_name
+from gateway.archive.seal_key import proving_keys
 from gateway.untyped import Untyped
 
 
@@ -81,8 +82,9 @@ class SignedStatement:
         """Return whether the `mac` is right; a keyed value needs its `key`."""
         if self.keyed and key is None:
             return False
-        mac = self.made_mac(key if self.keyed else None)
-        return hmac.compare_digest(self.mac.encode(errors="replace"), mac.encode())
+        own = self.mac.encode(errors="replace")
+        keys = proving_keys(key) if self.keyed else (None,)
+        return any(hmac.compare_digest(own, self.made_mac(each).encode()) for each in keys)
 
     def made_mac(self, key: bytes | None) -> str:
         """Return the SHA-256 of the rest; with a key, the HMAC-SHA256."""

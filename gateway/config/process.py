@@ -46,6 +46,9 @@ class ArchiveSettings:
         "key that signs journals and seals, so that a forger without it is found; the other"
         " commands need it, too"
     )
+    previous_seal_key: str | None = secret(
+        "the key before `seal_key`, which proves what it signed; not one that a forger may have"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

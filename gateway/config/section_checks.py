@@ -22,7 +22,11 @@ def _check_archive(archive: process.ArchiveSettings, place: Place) -> None:
         parse_location(archive.path)
     except ArchiveError as error:
         place["path"].report("bad-path", str(error))
-    _check_length(archive.seal_key, "key", place["seal_key"])
+    for key in ("seal_key", "previous_seal_key"):
+        _check_length(getattr(archive, key), "key", place[key])
+    if archive.previous_seal_key is not None and archive.seal_key is None:
+        reason = "'previous_seal_key' without `seal_key`"
+        place["previous_seal_key"].report("unused", reason, "write it as `seal_key`")
 
 
 def _check_standby(standby: process.StandbySettings, place: Place) -> None:

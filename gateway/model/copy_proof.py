@@ -35,9 +35,10 @@ MAX_HOPS: Final = 0xFF
 SIGNATURE_SIZE: Final = 13  # bytes
 # Returns the digest of a copy: of its canonical name, then the 16 bytes of its payload's hash.
 content_digest: Final[Callable[[bytes], str]] = xxh3_128_hexdigest
-# Returns the text of a proof without a signature: of first id, last id, hops and digest.
-render_proof: Final[Callable[[str, str, int, str], str]] = "{}.{}.{:02x}.{}".format
-NEXT_HOPS: Final = (*range(1, MAX_HOPS + 1), MAX_HOPS)  # of a copy, by the hops of its message
+# The text of each count of hops; the one behind the highest has the same text.
+HOPS: Final = (*(f"{hops:02x}" for hops in range(MAX_HOPS + 1)), f"{MAX_HOPS:02x}")
+# Returns the text of a proof without a signature, of first id, last id, hops and digest.
+render_proof: Final[Callable[[tuple[str, str, str, str]], str]] = ".".join
 _FORM: Final = re.compile(
     r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9a-f]{2})\.([0-9a-f]{32})(?:\.([0-9a-f]{26}))?"
 )

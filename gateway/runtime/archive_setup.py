@@ -11,6 +11,7 @@ from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation, parse_location
 from gateway.archive.name_store import NameStore
 from gateway.archive.routes import write_routes
+from gateway.archive.seal_key import SealKey
 from gateway.config.load import Configuration
 from gateway.config.process import ArchiveSettings
 from gateway.routing.name_rules import to_rules
@@ -30,13 +31,14 @@ def archive_options(archive: ArchiveSettings) -> ArchiveOptions:
 
     Only a remote archive has a buffer limit; a local one is limited by its disk.
     """
+    key, previous = archive.seal_key, archive.previous_seal_key
     return ArchiveOptions(
         segment_bytes=archive.segment_bytes,
         segment_seconds=archive.segment_seconds,
         sync=archive.sync,
         buffer_bytes=archive.buffer_bytes if archive_location(archive).url else None,
         keep_days=archive.keep_days,
-        seal_key=archive.seal_key.encode() if archive.seal_key else None,
+        seal_key=SealKey.of(key.encode(), previous.encode() if previous else None) if key else None,
     )
 
 

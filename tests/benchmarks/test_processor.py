@@ -66,3 +66,4 @@ def test_processor_time_of_a_relay_is_told_by_that_of_its_brokers() -> None:
 
     assert written(spent) == "5.0 + 7.0 + 9.0 + 10.0"
     assert relative(*spent[:3]) == 1.5  # 9 us, where the brokers have 6 as a mean
+    assert not relative(0.0, 0.0, 9.0)  # too short for the clock

@@ -7,7 +7,6 @@ what it acknowledged within the last second is gone after `kill`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ from typing import Any, Protocol
 import pytest
 
 from gateway.endpoints.settings.kafka import KafkaSettings
+from gateway.trial.brokers import kafka
 from gateway.trial.brokers.listening import free_port
 from tests.brokers.server_process import ServerProcess
 from tests.waiting import PATIENCE
@@ -27,16 +27,7 @@ class KafkaServer(ServerProcess):
 
     def __init__(self, folder: Path) -> None:
         port = free_port()
-        program = Path(str(files("noida_db"))) / "noida-db"
-        options: list[str | Path] = [
-            "--only",
-            "kafka",
-            "--kafka-port",
-            str(port),
-            "--data-dir",
-            folder / "data",
-        ]
-        super().__init__(folder, port, [program, "start", *options])
+        super().__init__(folder, port, kafka.command(port, folder / "data"))
         self.url = f"127.0.0.1:{port}"
 
     @property

@@ -35,7 +35,7 @@ PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 INFINITE: Final = float("inf")
 
 CONFIG = """\
-gateway: {{name: test{gateway}}}
+gateway: {{name: test}}
 endpoints:
   source: {{kind: mqtt, host: 127.0.0.1, port: {source}, {backoff}{source_settings}}}
   target: {{kind: mqtt, host: 127.0.0.1, port: {target}, {backoff}{target_settings}}}
@@ -63,7 +63,6 @@ class RelayConfig:
     folder: Path
     source: int
     target: int
-    gateway: str = ""
     source_settings: str = ""
     target_settings: str = ""
     route: str = ""
@@ -78,7 +77,7 @@ class RelayConfig:
         file = self.folder / "gateway.yaml"
         file.write_text(
             CONFIG.format(
-                folder=self.folder, source=self.source, target=self.target, gateway=self.gateway,
+                folder=self.folder, source=self.source, target=self.target,
                 source_settings=self.source_settings, target_settings=self.target_settings,
                 route=self.route, archive=self.archive, spool=spool, backoff=FAST_BACKOFF,
                 tap=self.tap,

@@ -389,27 +389,3 @@ def test_a_broker_that_is_away_or_frozen_for_long_loses_no_message(
             end_after_all(gateway, load, witness)
 
     check_marked(read_archive(tmp_path), witness.duplicates)
-
-
-@pytest.mark.chaos
-def test_a_yami4_broker_that_is_away_for_long_gets_all_messages_later(
-    tmp_path: Path, start_mosquitto: StartMosquitto
-) -> None:
-    """It keeps nothing when it ends, so nothing is on its way through it then."""
-    source, target = start_mosquitto(), start_mosquitto()
-    with started(yami4(tmp_path)) as broker:
-        config = write_config(tmp_path, broker, ".", source.port, target.port)
-        with (
-            load_and_witness(source.port, target.port, RATE) as (load, witness),
-            running(config) as gateway,
-        ):
-            connected(gateway)
-            load.publish(RATE)
-            witness.wait_for(RATE)
-            broker.kill()
-            load.publish(RATE * (1 + AWAY))
-            broker.start()
-            sent = end_after_all(gateway, load, witness)
-
-    assert sent > RATE * AWAY
-    check_marked(read_archive(tmp_path), witness.duplicates)

@@ -64,6 +64,7 @@ def test_a_safe_section_is_accepted(tmp_path: Path, web: str, expected: WebSetti
         ("archive: {path: a, seal_key: 0123456789abcdef}\n", "plain-secret", 30),
         ("archive: {path: a, seal_key: '${env:SHORT}'}\n", "weak-key", 30),
         ("archive: {path: a, seal_key: '${file:/dev/null}'}\n", "weak-key", 30),
+        ("archive: {path: a, previous_seal_key: '${env:TOKEN}'}\n", "unused", 39),
         ("gateway: {path_key: 0123456789abcdef}\n", "plain-secret", 21),
         ("gateway: {path_key: '${env:SHORT}'}\n", "weak-key", 21),
         ("gateway: {previous_path_key: '${env:TOKEN}'}\n", "unused", 30),

@@ -14,7 +14,7 @@ from gateway.endpoints.base import Sink, Source, Subscription
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.base import EndpointSettings
 from gateway.endpoints.settings.memory import MemorySettings
-from gateway.model.copy_proof import content_digest, render_proof
+from gateway.model.copy_proof import HOPS, content_digest, render_proof
 from gateway.model.message import Headers, Message
 from gateway.model.outcome import ACCEPTED
 from gateway.routing.origin_path import GatewayIdentity, wire_name
@@ -133,5 +133,5 @@ class Bridged:
         dialect = self.configuration.endpoints["there"].dialect
         name = wire_name(message.address, dialect).encode()
         digest = content_digest(name + fingerprint(message.payload)[1])
-        proof = render_proof(FIRST, LAST, hops, digest)
+        proof = render_proof((FIRST, LAST, HOPS[hops], digest))
         return replace(message, headers=replace(message.headers, origin=(*origin,)), proof=proof)

@@ -404,6 +404,7 @@ ELSEWHERE: Final = {  # than in a folder, and not nightly: a position, a session
 SLOW: Final = {  # the broker starts slowly, or waits for its `ack_wait` at each stop
     *(("stop-while-frozen", each) for each in ("kafka", "kafka-partitions", "jms", "jms-queue")),
     *(("stop-while-frozen", each) for each in ("rabbitmq", "rabbitmq-stream", "amqp")),
+    *(("stop-while-frozen", each) for each in ("amqp-quorum", "mqtt-3.1.1-retained")),
     ("kill-with-its-broker", "rabbitmq"),
     ("kill-with-its-broker", "rabbitmq-stream"),
     ("kill-with-its-broker", "amqp-quorum"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.model.copy_proof import (
-    NEXT_HOPS,
+    HOPS,
     PROOF_SIZES,
     CopyProof,
     content_digest,
@@ -32,7 +32,7 @@ NO_PROOF = [
 
 
 def test_a_proof_is_read_as_it_was_written() -> None:
-    assert render_proof(FIRST, LAST, 7, DIGEST) == TEXT
+    assert render_proof((FIRST, LAST, HOPS[7], DIGEST)) == TEXT
     assert parse_proof(TEXT) == CopyProof(FIRST, LAST, 7, DIGEST)
 
 
@@ -53,12 +53,12 @@ def test_no_text_makes_the_parser_raise(text: str) -> None:
     assert parse_proof(text) is None
 
 
-@pytest.mark.parametrize("hops", range(256))
+@pytest.mark.parametrize("hops", range(257))
 def test_the_count_of_hops_never_starts_again(hops: int) -> None:
-    found = parse_proof(render_proof(FIRST, LAST, NEXT_HOPS[hops], DIGEST))
+    found = parse_proof(render_proof((FIRST, LAST, HOPS[hops], DIGEST)))
 
     assert found is not None
-    assert found.hops == min(hops + 1, 255)
+    assert found.hops == min(hops, 255)
 
 
 @given(st.binary(), st.binary(), st.binary(min_size=16, max_size=16))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from xxhash import xxh3_128_digest
 
-from gateway.model.copy_proof import content_digest, parse_proof, render_proof
+from gateway.model.copy_proof import HOPS, content_digest, parse_proof, render_proof
 from gateway.model.message import Message
 from gateway.routing.origin_path import BrokerName, GatewayIdentity, wire_name
 from tests.simulation.brokers import Broker
@@ -95,7 +95,7 @@ def _with_digest(world: World, message: Message, place: str) -> Message:
         return message
     name = wire_name(message.address, world.brokers[place].dialect).encode()
     digest = content_digest(name + xxh3_128_digest(message.payload))
-    return replace(message, proof=render_proof(found.first, found.last, found.hops, digest))
+    return replace(message, proof=render_proof((found.first, found.last, HOPS[found.hops], digest)))
 
 
 def _invent_path(world: World, message: Message) -> Message:

@@ -21,7 +21,7 @@ from typing import BinaryIO, Final, cast
 
 import gateway
 from gateway.archive.location import ArchiveLocation
-from gateway.archive.seal_key import KEY_VARIABLE
+from gateway.archive.seal_key import KEY_VARIABLE, PREVIOUS_KEY_VARIABLE, proving_keys
 
 log = logging.getLogger(__name__)
 
@@ -257,5 +257,8 @@ def _child_environment(key: bytes | None) -> dict[str, str]:
     """Return the environment of the converter; without a `key` it has none of another program."""
     paths = filter(None, (_PACKAGES, os.environ.get("PYTHONPATH")))
     found = {**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(paths)}
-    found.pop(KEY_VARIABLE, None)
-    return found if key is None else {**found, KEY_VARIABLE: os.fsdecode(key)}
+    names = KEY_VARIABLE, PREVIOUS_KEY_VARIABLE
+    for name in names:
+        found.pop(name, None)
+    keys = zip(names, proving_keys(key), strict=False)  # often without a previous one
+    return found | {name: os.fsdecode(each) for name, each in keys if each is not None}

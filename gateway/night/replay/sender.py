@@ -20,7 +20,7 @@ from gateway.config.load import Configuration
 from gateway.endpoints.base import Sink
 from gateway.errors import ArchiveError, GatewayError
 from gateway.file_lock import FileLock
-from gateway.model.copy_proof import content_digest, render_proof
+from gateway.model.copy_proof import HOPS, content_digest, render_proof
 from gateway.model.message import Message
 from gateway.model.outcome import RETRY, Outcome, Settlement
 from gateway.routing.route import Route
@@ -159,7 +159,7 @@ class ReplaySender:
                 delivery.wire_name,
                 fingerprint(payload)[1],
             )
-            proof = render_proof(own, own, 1, content_digest(name + payload_hash))
+            proof = render_proof((own, own, HOPS[1], content_digest(name + payload_hash)))
             proof = self._path_rules.sign(proof, name, payload_hash, headers)
         if target.add_message_id:
             headers = with_ids(headers, message, source, message_id, trace=trace)

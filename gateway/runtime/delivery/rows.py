@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
-from operator import itemgetter, methodcaller
+from itertools import count, repeat
+from operator import itemgetter
 from typing import Final
 
 import msgpack
@@ -88,7 +89,7 @@ def message_ids(run: int) -> Iterator[bytes]:
     Any thread takes the next ones: a step of the iterator is one step of the interpreter.
     Units: microseconds since 1970-01-01 UTC.
     """
-    return map(run.to_bytes(8, "big").__add__, map(methodcaller("to_bytes", 8, "big"), count()))
+    return map(struct.Struct(">QQ").pack, repeat(run), count())
 
 
 @dataclass(frozen=True, slots=True)

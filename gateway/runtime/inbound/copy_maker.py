@@ -12,7 +12,7 @@ from xxhash import xxh3_128_hexdigest
 from gateway.clock import now
 from gateway.dialects.base import Dialect
 from gateway.errors import TranslationError
-from gateway.model.copy_proof import NEXT_HOPS, content_digest, render_proof
+from gateway.model.copy_proof import HOPS, content_digest, render_proof
 from gateway.model.dead_letter_rule import INTERNAL, MESSAGE_BYTES
 from gateway.model.limited_cache import LimitedCache
 from gateway.model.memory_size import headers_size, text_size
@@ -191,7 +191,7 @@ def _prove(
         own, name = ids[position], delivery.wire_name
         first = firsts[position] or xxh3_128_hexdigest(secret + own)
         digest = content_digest(name + payload_hash)
-        proof = render_proof(first, own.hex(), NEXT_HOPS[hops[position]], digest)
+        proof = render_proof((first, own.hex(), HOPS[hops[position] + 1], digest))
         proofs.append(rules.sign(proof, name, payload_hash, headers) if rules.keys else proof)
     return proofs
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from gateway.extras import not_installed
-from gateway.trial.brokers import activemq, nats, rabbitmq
+from gateway.trial.brokers import activemq, kafka, nats, rabbitmq
 from gateway.trial.brokers.smf import SmfBroker
 from gateway.trial.brokers.yami4 import Yami4Broker, Yami4BrokerOptions
 from gateway.trial.demo.broker import mqtt_broker
@@ -100,6 +100,10 @@ def _amqp(stack: ExitStack, folder: Path) -> Environment:
     return {"DEMO_AMQP_URL": stack.enter_context(rabbitmq.running(folder))}
 
 
+def _kafka(stack: ExitStack, folder: Path) -> Environment:
+    return {"DEMO_KAFKA_SERVER": stack.enter_context(kafka.running(folder))}
+
+
 def _why_no_jms() -> str:
     return activemq.missing() or ("" if find_spec("jpype") else not_installed("jpype", "jms"))
 
@@ -116,4 +120,5 @@ SYSTEMS = (
     DemoSystem("nats", "50-nats.yaml", _nats, {"stream": is_of_the_plant}, nats.missing),
     DemoSystem("rabbitmq", "60-rabbitmq.yaml", _rabbitmq, {"shipping": is_order}, rabbitmq.missing),
     DemoSystem("amqp", "70-amqp.yaml", _amqp, {"gauges": is_reading}, rabbitmq.missing_amqp),
+    DemoSystem("kafka", "80-kafka.yaml", _kafka, {"lake": is_of_the_plant}, kafka.missing),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from gateway.archive.journal.converter_process import Converter
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journal_folder
 from gateway.archive.location import ArchiveLocation
+from gateway.archive.seal_key import KEY_VARIABLE, PREVIOUS_KEY_VARIABLE, SealKey
 from gateway.night.archive.segments import convert
 from tests.archive.journal_files import journal_path
 from tests.archive.samples import QUICK, START, put, received
@@ -23,8 +25,10 @@ class Started(subprocess.Popen[str]):
     """A stand-in for the converter that records its command, session and process group."""
 
     seen: tuple[list[str], int, int]
+    environment: Mapping[str, str]
 
-    def __init__(self, command: list[str], **options: object) -> None:
+    def __init__(self, command: list[str], *, env: Mapping[str, str], **options: object) -> None:
+        Started.environment = env
         super().__init__(["sleep", "60"], **options)  # type: ignore[call-overload]
         Started.seen = (command, os.getsid(self.pid), os.getpgid(self.pid) - self.pid)
         self.kill()
@@ -67,6 +71,26 @@ def test_the_converter_has_low_priority_until_journals_pile_up_or_a_stop_waits(
     assert command[-waiting:] == [str(path) for path in paths]
     assert session == os.getsid(0), "a session of its own has its own share of the cores"
     assert group == 0, "an interrupt at the terminal would reach it"
+
+
+def test_the_converter_gets_the_keys_of_its_gateway_and_of_no_other_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key before a change proves what it signed."""
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    for name in (KEY_VARIABLE, PREVIOUS_KEY_VARIABLE):
+        monkeypatch.setenv(name, "of another program")
+    for key, keys in (
+        (None, [None, None]),
+        (SealKey.of(b"new", None), ["new", None]),
+        (SealKey.of(b"new", b"old"), ["new", "old"]),
+    ):
+        made = Converter(ArchiveLocation(tmp_path, ""), None, key)
+        made.start_without_journals()
+        made.finish(PATIENCE)
+
+        found = [Started.environment.get(name) for name in (KEY_VARIABLE, PREVIOUS_KEY_VARIABLE)]
+        assert found == keys
 
 
 def test_a_stop_does_not_wait_for_a_converter_of_low_priority(

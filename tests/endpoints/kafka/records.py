@@ -27,7 +27,8 @@ class Records:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # as above
 
         self.admin = AdminClient({"bootstrap.servers": self.server})
-        self._producer = Producer({"bootstrap.servers": self.server, "acks": "all", "linger.ms": 0})
+        options = {"bootstrap.servers": self.server, "acks": "all", "linger.ms": 0}
+        self._producer = Producer(options | {"message.max.bytes": 4 << 20})
 
     @property
     def settings(self) -> KafkaSettings:

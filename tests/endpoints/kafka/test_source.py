@@ -35,6 +35,7 @@ from tests.endpoints.kafka.records import (
     with_small_window,
 )
 from tests.endpoints.kafka.stores import Store
+from tests.endpoints.kafka.test_partitions import grow
 from tests.waiting import until
 
 pytestmark = pytest.mark.broker
@@ -358,6 +359,25 @@ def test_a_topic_that_was_deleted_before_all_was_read_is_a_gap(records: Records)
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_partitions_that_are_added_are_read_from_their_first_message(
+    records: Records, kafka_server: KafkaServer, start: str
+) -> None:
+    records.make("t", 2)
+    with reading(replace(records.settings, start=start), "t") as source:
+        records.send("t", [0], partition=0)
+        settle(receive(source, 1))
+        grow(kafka_server, "t", 4)
+        later = Records(records.server)  # a client that knows them
+        later.send("t", [1], partition=2)
+        later.send("t", [2], partition=3)
+        batches = receive(source, 2)
+        found = losses(source)
+
+    assert sorted(numbers(batches)) == [1, 2]
+    assert (marks(batches), found) == ({False}, [])
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
 def test_a_pattern_without_topics_waits_for_them(records: Records, start: str) -> None:
     with reading(replace(records.settings, start=start), "plant.>") as source:
         assert source.receive(0.05) is None
@@ -556,6 +576,20 @@ def test_a_header_names_a_message_only_of_trusted_producers(
         batches = receive(source, 2)
 
     assert [m.address for batch in batches for m in batch.messages] == [expected, "t:k"]
+
+
+def test_headers_of_a_stranger_come_as_they_are(records: Records) -> None:
+    """Repeated, null, empty, and long."""
+    records.make("t")
+    long = b"x" * 1_000_000
+    strange = [("a", b"1"), ("a", b"2"), ("none", None), ("", b""), ("long", long)]
+    records.send("t", [0], headers=strange)
+    with reading(records.settings, "t") as source:
+        [batch] = receive(source, 1)
+
+    [message] = batch.messages
+    expected = {"a": ["1", "2"], "none": None, "": "", "long": long.decode()}
+    assert message.headers.properties == expected
 
 
 def test_a_null_payload_is_a_tombstone(records: Records) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gateway.config.load import load
 from gateway.dialects.registry import find_dialect
 from gateway.endpoints.base import Batch
-from gateway.model.copy_proof import SourceMark, content_digest, render_proof
+from gateway.model.copy_proof import HOPS, SourceMark, content_digest, render_proof
 from gateway.model.message import GATEWAY_ID, Headers, Message
 from gateway.routing.origin_path import BrokerName, GatewayIdentity
 from gateway.runtime.delivery.admission import Admission, AdmissionRules, never
@@ -95,14 +95,14 @@ class Source:
 def proof_of(source: Source, rules: PathRules, headers: Headers, *, last: str = LAST) -> str:
     """The proof of a copy that a gateway with these rules sends to `a/1`."""
     name, payload_hash = source.wire("a/1"), fingerprint(b"on")[1]
-    proof = render_proof(FIRST, last, 1, content_digest(name + payload_hash))
+    proof = render_proof((FIRST, last, HOPS[1], content_digest(name + payload_hash)))
     return rules.sign(proof, name, payload_hash, headers)
 
 
 def copy(source: Source, origin: Sequence[str], *, hops: int = 1, first: str = FIRST) -> Message:
     """A copy as another gateway sends it to `a/1`."""
     digest = content_digest(source.wire("a/1") + fingerprint(b"on")[1])
-    proof = render_proof(first, LAST, hops, digest)
+    proof = render_proof((first, LAST, HOPS[hops], digest))
     return Message("a/1", b"on", Headers(origin=(*origin,)), proof)
 
 

@@ -23,7 +23,7 @@ def shape(line: str) -> str:
 
 def test_the_demo_ends_with_a_clean_night_as_the_readme_shows(tmp_path: Path) -> None:
     missing = {each.name: why for each in SYSTEMS if (why := each.why_missing())}
-    if {*missing} - {"amqp"}:  # few machines have a RabbitMQ 4
+    if {*missing} - {"amqp", "kafka"}:  # few machines have a RabbitMQ 4, or noida-db
         pytest.skip(" ".join(missing.values()))
     systems = ", ".join(each.name for each in SYSTEMS if each.name not in missing)
     command = [sys.executable, "-m", "gateway", "demo", "--messages", "1000"]

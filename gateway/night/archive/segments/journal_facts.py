@@ -18,6 +18,7 @@ from gateway.archive.journal.ends import (
 )
 from gateway.archive.journal.records import MAGIC, Damage
 from gateway.archive.layout import JournalName
+from gateway.archive.seal_key import proving_keys
 from gateway.archive.signed_json import Previous, new_hash
 from gateway.archive.storage import Storage
 from gateway.night.archive.seals.seal import End, Seal, SealedDamage
@@ -134,7 +135,8 @@ class JournalFacts:
             return True
         if self.head.keyed and self.key is None:
             return False  # only a holder of the key can compare the digest
-        return trailer.digest != self._digest(self.key if self.head.keyed else None)
+        keys = proving_keys(self.key) if self.head.keyed else (None,)
+        return trailer.digest not in map(self._digest, keys)
 
 
 def _end_of(trailer: Trailer | None) -> End:

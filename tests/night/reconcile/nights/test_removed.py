@@ -15,6 +15,7 @@ from gateway.archive.findings import Weight
 from gateway.archive.heads import WriterHead, head_path
 from gateway.archive.layout import DAY as ONE_DAY
 from gateway.archive.layout import SEALS, JournalName, day_of, day_start
+from gateway.archive.seal_key import SealKey
 from gateway.archive.signed_json import TAKEN, Previous
 from gateway.archive.storage import LocalStorage
 from gateway.night.archive.night_record import NO_NIGHT, Night
@@ -56,18 +57,18 @@ class Archive:
         for folder in ("", SEALS):
             shutil.rmtree(self.root / folder / f"date={day_of(seal.closed)}")
 
-    def night(self, previous: Night = NO_NIGHT) -> Night:
+    def night(self, previous: Night = NO_NIGHT, key: bytes = KEY) -> Night:
         at = day_start(TODAY) + 1
-        state = archive_state(open_archive(self.root, KEY), previous, at=at, in_flight=0)
+        state = archive_state(open_archive(self.root, key), previous, at=at, in_flight=0)
         night = plan_night(previous, state, at=at, spooled_days=7)
         for each in night.unsettled:
             night = with_verdict(night, each.date, 0, 0)
         return night
 
-    def rules(self, previous: Night = NO_NIGHT) -> set[str]:
+    def rules(self, previous: Night = NO_NIGHT, key: bytes = KEY) -> set[str]:
         """The errors of the night after `previous`, and of a verification of all dates."""
-        verified = verify_archive(self.storage, KEY, journals=self.root, today=TODAY)
-        found = (*self.night(previous).findings, *verified.findings)
+        verified = verify_archive(self.storage, key, journals=self.root, today=TODAY)
+        found = (*self.night(previous, key).findings, *verified.findings)
         return {each.rule for each in found if each.weight is Weight.ERROR}
 
 
@@ -243,3 +244,25 @@ def test_a_removal_takes_no_journal_whose_end_nobody_knows(tmp_path: Path) -> No
 
     found = verify_archive(made.storage, KEY, journals=tmp_path, today=TODAY).findings
     assert {each.rule for each in found if each.weight is Weight.ERROR}
+
+
+NEW = b"the key after a change"
+
+
+@pytest.mark.parametrize("previous", [None, KEY, b"a key of somebody"])
+def test_the_key_before_a_change_proves_what_it_signed(
+    archive: Archive, previous: bytes | None
+) -> None:
+    """Seals, heads, records of nights and statements of removals; a removal keeps their facts."""
+    before = archive.night()
+    archive.remove(2)
+    key = SealKey.of(NEW, previous)
+
+    rules = archive.rules(before, key)
+
+    assert ("forged-removal" in rules) == (previous != KEY)
+    assert (rules == set()) == (previous == KEY)
+    if previous == KEY:
+        remove_days(archive.storage, DAY + timedelta(days=3), key)
+        assert archive.rules(before, key) == set()
+        assert Removal.from_json(statement(archive).read_bytes()).has_valid_mac(NEW)

@@ -9,7 +9,11 @@ import pytest
 
 from gateway.archive.journal.writer import ArchiveWriter
 from gateway.archive.layout import journals
+from gateway.archive.seal_key import SealKey
+from gateway.archive.storage import LocalStorage
 from gateway.night.archive.open_archive import open_archive
+from gateway.night.archive.seals.seal import Seal
+from gateway.night.archive.seals.store import read_seals, seal_days
 from gateway.night.archive.segments.convert import convert_abandoned
 from gateway.night.reconcile.job import Job
 from gateway.night.reconcile.nights.run import run_dates
@@ -66,3 +70,19 @@ def test_a_journal_is_not_converted_without_its_key(tmp_path: Path, key: bytes |
 
     assert journals(tmp_path) == left
     assert segments(tmp_path, DAY) == []
+
+
+def test_a_journal_of_the_key_before_a_change_is_whole(tmp_path: Path) -> None:
+    """The digest in its trailer is of that key: it counted as damaged, and its rows as lost."""
+    left_by_a_slow_stop(tmp_path, KEY)
+    key = SealKey.of(b"the key after a change", KEY)
+
+    convert_abandoned(open_archive(tmp_path, key))
+
+    assert journals(tmp_path) == []
+    storage = LocalStorage(tmp_path)
+    (day,) = seal_days(storage)
+    (seal,) = (each.seal for each in read_seals(storage, day))
+    assert isinstance(seal, Seal)
+    assert seal.damages == ()
+    assert seal.has_valid_mac(b"the key after a change")

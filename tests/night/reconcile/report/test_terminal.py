@@ -219,7 +219,7 @@ def test_an_absence_is_counted_and_is_no_source_gap() -> None:
 
 
 def test_the_next_steps_stand_before_the_verdict_with_their_commands() -> None:
-    """At three in the morning a person has a terminal, and no browser."""
+    """At three in the morning no operator has a browser for the page."""
     lines = printed(Report("/a", DAY.date(), [], [{**ROUTE, "missing": 1}], []), None)
 
     at = next(n for n, line in enumerate(lines) if line.startswith("next: Missing (1): "))
