@@ -232,6 +232,20 @@ def test_a_forged_statement_that_no_removal_replaces_is_named(archive: Archive) 
     assert archive.rules() == {"forged-removal"}
 
 
+def test_a_removal_takes_no_journal_whose_end_nobody_knows(tmp_path: Path) -> None:
+    """A machine wrote on until it was lost; another one took its open journal by the archive."""
+    made = Chained(LocalStorage(tmp_path), KEY)
+    made.add("east", NOON, NOON + 1)
+    lost = Previous(str(JournalName("east", NOON, 1)), TAKEN, NOON + 1)
+    later = NOON + 3 * ONE_DAY
+    made.add("east", later, later + 1, start=later, previous=lost, end=End.STOPPED)
+
+    remove_days(made.storage, DAY + timedelta(days=1), KEY)
+
+    found = verify_archive(made.storage, KEY, journals=tmp_path, today=TODAY).findings
+    assert {each.rule for each in found if each.weight is Weight.ERROR}
+
+
 NEW = b"the key after a change"
 
 
@@ -252,17 +266,3 @@ def test_the_key_before_a_change_proves_what_it_signed(
         remove_days(archive.storage, DAY + timedelta(days=3), key)
         assert archive.rules(before, key) == set()
         assert Removal.from_json(statement(archive).read_bytes()).has_valid_mac(NEW)
-
-
-def test_a_removal_takes_no_journal_whose_end_nobody_knows(tmp_path: Path) -> None:
-    """A machine wrote on until it was lost; another one took its open journal by the archive."""
-    made = Chained(LocalStorage(tmp_path), KEY)
-    made.add("east", NOON, NOON + 1)
-    lost = Previous(str(JournalName("east", NOON, 1)), TAKEN, NOON + 1)
-    later = NOON + 3 * ONE_DAY
-    made.add("east", later, later + 1, start=later, previous=lost, end=End.STOPPED)
-
-    remove_days(made.storage, DAY + timedelta(days=1), KEY)
-
-    found = verify_archive(made.storage, KEY, journals=tmp_path, today=TODAY).findings
-    assert {each.rule for each in found if each.weight is Weight.ERROR}
