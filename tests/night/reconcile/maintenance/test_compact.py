@@ -16,7 +16,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from gateway.archive.findings import Weight
-from gateway.archive.layout import HOUR, NAMES, day_folder, hour_folder, staged_path
+from gateway.archive.layout import (
+    HOUR,
+    NAMES,
+    SCHEMA_VERSION,
+    day_folder,
+    hour_folder,
+    staged_path,
+)
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import LocalStorage
 from gateway.cli import main
@@ -104,7 +111,7 @@ def test_plain_readers_read_every_row_once_before_and_after(
     assert [each for each in verified.findings if each.weight is Weight.ERROR] == []
     with storage.open(day_folder(Path(), DAY) / merged[0]) as file:
         metadata = ds.ParquetFileFormat().inspect(file).metadata
-    assert metadata[b"gateway.schema"] == b"4"
+    assert metadata[b"gateway.schema"] == str(SCHEMA_VERSION).encode()
 
 
 def test_a_failure_on_an_executor_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
