@@ -193,7 +193,10 @@ def _lost_machine(path: Path, head: WriterHead, period: Period, facts: Facts) ->
     name, link = head.last_name, head.closed
     if head.last is None or facts.reader.removed.has(name):
         return
-    begin = name.start if link is None else facts.begin_of(link)
+    begin = name.start
+    if link is not None:  # one that is lost may have been the first of its process
+        there = facts.reader.exists(link)
+        begin = max(begin, link.closed) if there else facts.begin_of(link)
     end = min(facts.next_start(name), facts.followed(name, head.gateway, head.lease))
     note = facts.writers.note(head.writer, head.at, period)
     if note is not None and period.has(begin, end) and not facts.has_seal(str(name)):

@@ -381,3 +381,19 @@ def test_a_head_that_was_set_aside_concerns_no_date_after_the_next_process_began
 
     found = [errors(made.verify(DAY + timedelta(days=number))) for number in (-2, 2)]
     assert ["missing-journal" in each for each in found] == [True, False]
+
+
+def test_a_head_that_was_set_aside_concerns_no_date_before_its_process_began(
+    tmp_path: Path,
+) -> None:
+    """It names the journal of the process before, which has a seal."""
+    made, begin = Chained(LocalStorage(tmp_path)), MIDNIGHT + 50 * HOUR
+    first = made.add("east", MIDNIGHT, MIDNIGHT + HOUR, end=End.KILLED)
+    lost = WriterHead("east", "east", begin, first.link, str(JournalName("east", begin, 1)))
+    path = tmp_path / head_path("east").with_name(f"east-{begin}.earlier")
+    path.write_bytes(lost.signed(None).to_json())
+    made.add("east", begin + 20 * HOUR, begin + 21 * HOUR, start=begin + 20 * HOUR)
+
+    found = [errors(made.verify(day)) for day in DATES[:3]]
+
+    assert ["missing-journal" in each for each in found] == [False, False, True]
