@@ -18,7 +18,11 @@ Clock: TypeAlias = Callable[[], int]  # microseconds where nothing else is said
 # neither of them, and runs no gateway.
 _BOOT_CLOCK: Final[int] = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", 0))
 # Returns the nanoseconds since the machine started; no step of the wall clock changes it.
-since_boot: Final[Clock] = partial(time.clock_gettime_ns, _BOOT_CLOCK)
+since_boot: Final[Clock] = (
+    partial(time.clock_gettime_ns, _BOOT_CLOCK)
+    if hasattr(time, "clock_gettime_ns")
+    else time.monotonic_ns
+)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_AHEAD: Final = 86_400_000_000  # microseconds; a run does not continue from an end further ahead
 

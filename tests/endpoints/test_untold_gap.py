@@ -1,4 +1,4 @@
-"""A gap that the broker says once is told by a later run where this one ends before its row."""
+"""A gap that the broker says once is in a row of a later run where this one ends before its row."""
 
 from __future__ import annotations
 
