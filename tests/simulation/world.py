@@ -163,7 +163,7 @@ class World:
 
     @property
     def _most_copies(self) -> int:
-        """What a crash leaves unsettled comes again, and a circle takes each of these round."""
+        """Unsettled messages come again after a crash, and a circle takes each of them round."""
         ends = sum(each.kind in {*KILLS, "stop"} for each in self.plan.faults)
         return MOST_COPIES * (1 + ends)
 
