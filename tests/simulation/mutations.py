@@ -259,7 +259,7 @@ def _undecided_as(origin: tuple[str, ...]) -> Callable[[Method], Method]:
 def _expect_echoes_of_refused(real: Method) -> Method:
     def refused(self: Echoes, keys: Any) -> None:
         real(self, [])
-        self.accepted([(key, ("g1/r-a", "g1/r-a.back")) for key in keys], 0.0)
+        self.accepted([(key, ("g1/r-a", "g1/r-b")) for key in keys], 0.0)
 
     return refused
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, applied, seeds_until_found
 
+NOT_FOUND = {"a refused copy has no echo"}  # docs/delivery.md says so
+
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.rule for each in MUTATIONS])
 def test_a_rule_can_be_broken(mutation: Mutation) -> None:
@@ -32,4 +34,4 @@ def test_the_document_names_mutations() -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[each.rule for each in MUTATIONS])
 def test_a_broken_rule_is_found(mutation: Mutation) -> None:
-    assert seeds_until_found(mutation)
+    assert (mutation.rule in NOT_FOUND) is (seeds_until_found(mutation) is None)

@@ -34,6 +34,7 @@ from tests.simulation.connections import Connection
 from tests.simulation.disk import Disk
 from tests.simulation.endpoints import Flavour, HoldersSink, SimulatedSink, SimulatedSource
 from tests.simulation.exactly_once import ExactlyOnceSource, PacketSink
+from tests.simulation.faults import KILLS
 from tests.simulation.gateways import STOP_SECONDS, Processes, RunningGateway
 from tests.simulation.judge import Judge
 from tests.simulation.kafka import KafkaSource
@@ -51,7 +52,7 @@ START: Final = 1.0  # seconds; the first message, when all sources have a sessio
 DRAIN: Final = 120.0  # seconds after the last fault in which everything must arrive
 STOP_MARGIN: Final = 1.0  # seconds that a stop may take longer than it was given
 CHECK: Final = 0.5  # seconds between two looks at the books
-MOST_COPIES: Final = 60  # of a message at a broker in any world
+MOST_COPIES: Final = 60  # of a message at a broker, and once more for each end of a process
 SMALL: Final = {
     "MAX_HELD_BYTES": 6_000, "READ_BYTES": 1_500, "MAX_JOINED": 4,
     "SEND_INTERVAL": 0.5, "RECEIVE_TIMEOUT": 0.5, "CHECK_INTERVAL": 0.5, "POLL_INTERVAL": 0.05,
@@ -135,7 +136,7 @@ class World:
         books, payload = self.books, message.payload
         books.arrive(broker.name, message, self.scheduler.now, client.partition("/")[0])
         self._check_kept_once(broker, message)
-        limit = MOST_COPIES if self.plan.copies is None else self.plan.copies
+        limit = self._most_copies if self.plan.copies is None else self.plan.copies
         if (
             isinstance(payload, bytes)
             and len(books.arrivals.get((payload, broker.name), ())) > limit
@@ -159,6 +160,12 @@ class World:
         if broker.name not in places or key_of(system, message.address) not in books.names[payload]:
             text = f"{short(payload)} as {message.address} at {broker.name}"
             books.report("altered", text)
+
+    @property
+    def _most_copies(self) -> int:
+        """Unsettled messages come again after a crash, and a circle takes each of them round."""
+        ends = sum(each.kind in {*KILLS, "stop"} for each in self.plan.faults)
+        return MOST_COPIES * (1 + ends)
 
     def _check_kept_once(self, broker: Broker, message: Message) -> None:
         """Check that a stream keeps no repeat within its window, where its sources give ids."""
