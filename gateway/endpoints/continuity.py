@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Protocol, runtime_checkable
@@ -41,7 +42,8 @@ class Continuity:
 
     `retention` is set before the first `open`, as the settings promise it, and by each `open`.
     `heard` is the time of the last sign of the broker, 0 without one. `dropped` is the broker's own
-    count of dropped messages, None without one. The runtime sets `clock` to that of the rows.
+    count of dropped messages, None without one. The runtime sets `clock` to that of the rows, and
+    calls `on_told` when rows say durably what `retention` said.
     Thread-safe: guarded by self._lock.
     Units: microseconds since 1970-01-01 UTC.
     """
@@ -49,6 +51,7 @@ class Continuity:
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
         self.clock: Clock = now
+        self.on_told: Callable[[], None] = lambda: None
         self.heard = 0
         self.dropped: int | None = None
         self._opened = self._away_since = 0

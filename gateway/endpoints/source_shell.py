@@ -17,6 +17,7 @@ from gateway.endpoints.base import Batch
 from gateway.endpoints.continuity import Continuity
 from gateway.endpoints.second_reading import SecondReading
 from gateway.endpoints.source_memory import SourceMemory
+from gateway.endpoints.untold_gap import UntoldGap
 from gateway.errors import NotConnectedError
 
 NO_COUNTS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -111,6 +112,7 @@ class SourceShell:
         self._intake: Intake | None = None
         self._is_open = False
         self._again = SecondReading(memory)
+        self._untold = UntoldGap(memory, continuity)
 
     @property
     def address(self) -> str:
@@ -126,6 +128,7 @@ class SourceShell:
         self.close()
         self._intake = None
         self._intake = self._connect()
+        self._untold.connected()
         self._again = SecondReading(self.memory)
         self._is_open = True
 

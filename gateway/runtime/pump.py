@@ -208,6 +208,8 @@ class Pump:
             self._binding.source.open()
             if self._stop.is_set():  # the gateway may be closed by now
                 self._binding.source.close()
+                self._context.require_lease()
+                self.gaps.note_losses()
                 raise NotConnectedError(f"{self.state.name}: stopped while it connected")
             self._opening = False
             self._relay.stop_waiting()

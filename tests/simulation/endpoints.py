@@ -10,6 +10,8 @@ from gateway.endpoints.base import Batch, Settle, Subscription
 from gateway.endpoints.continuity import Continuity, Retention
 from gateway.endpoints.received_queue import Form, ReceivedQueue
 from gateway.endpoints.settings.base import EndpointSettings
+from gateway.endpoints.source_memory import SourceMemory
+from gateway.endpoints.untold_gap import UntoldGap
 from gateway.errors import NotConnectedError
 from gateway.model.memory_size import messages_size
 from gateway.model.message import DeliveryMode, Headers, Message
@@ -57,6 +59,8 @@ class SimulatedSource:
         self._connection: Connection | None = None
         self._last = 0  # number of the last message
         self.continuity = Continuity(Retention.KEPT if flavour.kept else Retention.NOTHING)
+        self.memory = SourceMemory()
+        self._untold = UntoldGap(self.memory, self.continuity)
 
     @property
     def queue(self) -> ReceivedQueue[Message] | None:
@@ -91,6 +95,7 @@ class SimulatedSource:
 
         connection = Connection(broker, self.client, process, received, lost)
         self.continuity.retention = self._subscribe(connection)
+        self._untold.connected()
         self._queue, self._connection = queue, connection
         broker.log("connected", f"{self.client} to {broker.name}")
 

@@ -17,7 +17,6 @@ from gateway.endpoints.base import Batch, Subscription
 from gateway.endpoints.continuity import Retention
 from gateway.endpoints.kafka.positions import PartitionPlace, PartitionState, claim_of, find_places
 from gateway.endpoints.settings.base import EndpointSettings
-from gateway.endpoints.source_memory import SourceMemory
 from gateway.model.message import Message
 from tests.simulation.brokers import Broker
 from tests.simulation.connections import Connection
@@ -44,7 +43,6 @@ class KafkaSource(SimulatedSource):
         remembers: bool,
     ) -> None:
         super().__init__(broker, settings, subscriptions, flavour, client)
-        self.memory = SourceMemory()
         self._remembers = remembers
         self._places: dict[int, PartitionPlace] = {}
 

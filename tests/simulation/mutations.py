@@ -30,6 +30,7 @@ from gateway.endpoints.mqtt.receive_state import PACKET_ID, ReceiveState
 from gateway.endpoints.nats import sink as nats_sink
 from gateway.endpoints.solace import sink as solace_sink
 from gateway.endpoints.source_memory import Position
+from gateway.endpoints.untold_gap import UntoldGap
 from gateway.endpoints.yami4 import request_encoder as yami4_encoder
 from gateway.endpoints.yami4.request_state import RequestState as Yami4State
 from gateway.errors import ArchiveError, SpoolError
@@ -69,7 +70,7 @@ from gateway.runtime.tap import Tap
 from tests.simulation.copy_plans import copy_plan
 from tests.simulation.faults import make_plan
 from tests.simulation.plan import Plan
-from tests.simulation.scenarios import redelivered_before_the_answer
+from tests.simulation.scenarios import gap_forgotten_by_a_stop, redelivered_before_the_answer
 from tests.simulation.simulate import simulate
 from tests.simulation.stream_plans import kafka_plan, stream_plan
 from tests.simulation.thin_plans import thin_plan
@@ -594,6 +595,8 @@ MUTATIONS: Final = (
              "report_loss", _count_one_more, stream_plan),
     Mutation("a consumer or a queue that is made again is a gap", GapRecorder, "_final_rule",
              _instead(lambda _self, _rule, _retention: GapRule.AWAY), stream_plan),
+    Mutation("a gap without a row is said at the next start", UntoldGap, "_is_untold",
+             _instead(lambda _self: False), gap_forgotten_by_a_stop),
     Mutation("a message whose acknowledgement was lost is a duplicate", DuplicateFilter,
              "find_or_add", _instead(lambda *_arguments: None), stream_plan),
     Mutation("what may have come before is marked", Position, "received",

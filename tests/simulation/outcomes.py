@@ -76,7 +76,7 @@ class Outcomes:
         return is_counted and self._may_be_rejected()
 
     def _may_be_rejected(self) -> bool:
-        """Whether a fault may have broken the connections of a message that was sent alone."""
-        return any(each.kind in BROKER_FAULTS for each in self.plan.faults)
+        """Whether a fault may have made a message break connections alone, or left it no queue."""
+        return any(each.kind in {*BROKER_FAULTS, "unbind"} for each in self.plan.faults)
 
     # The gateways.

@@ -183,6 +183,18 @@ def gap_forgotten_by_a_kill(seed: int) -> Plan:
     )  # fmt: skip
 
 
+def gap_forgotten_by_a_stop(seed: int) -> Plan:
+    """A source makes its deleted consumer again, and a stop comes before the gap is recorded."""
+    return Plan(
+        seed, "one", {"a": "nats", "b": "jms"}, tuple(_steady("a", 10, 1.5, 0.05)),
+        (
+            Fault(1.75, "delete-consumer", "a"),
+            Fault(1.75, "stop", "g1", seconds=0.3, steps=3 + 3 * seed),
+        ),
+        _POLICY, latency=0.2,
+    )  # fmt: skip
+
+
 def echo_of_an_unanswered_copy(seed: int) -> Plan:
     """A message that equals a copy without an answer is its echo, and the copy is refused then."""
     copy, message = (

@@ -31,6 +31,7 @@ SCENARIOS = [
     (scenarios.outcome_without_receipt, range(4)),
     (scenarios.echo_of_a_failed_send, range(8)),
     (scenarios.gap_forgotten_by_a_kill, range(4)),
+    (scenarios.gap_forgotten_by_a_stop, range(4)),
     (scenarios.echo_of_an_unanswered_copy, range(8)),
     (scenarios.redelivered_before_the_answer, range(8)),
     (scenarios.rename_with_copies_on_their_way, range(8)),

@@ -15,6 +15,7 @@ from gateway.endpoints.made import Made
 from gateway.endpoints.nats.connection import NatsConnection
 from gateway.endpoints.settings.nats import NatsSettings
 from gateway.endpoints.source_memory import SourceMemory
+from gateway.endpoints.untold_gap import UNTOLD
 from gateway.errors import EndpointError
 from gateway.untyped import Untyped
 
@@ -136,9 +137,11 @@ def _read(stream: str, name: str, held: Untyped, info: Untyped) -> Consumer:
 
 
 def told_as_new(memory: SourceMemory, consumer: Consumer) -> None:
-    """Note that the start with a new consumer is complete."""
+    """Note that the start with a new consumer is complete, and that no row tells its gap yet."""
     if consumer.is_new:
-        memory.put(f"new consumer {consumer.stream} {consumer.name}", False)  # a value of JSON
+        with memory.written_together():
+            memory.put(UNTOLD, True)  # a value of JSON
+            memory.put(f"new consumer {consumer.stream} {consumer.name}", False)
 
 
 async def return_left(

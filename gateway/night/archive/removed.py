@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.archive.findings import Finding, error
-from gateway.archive.layout import JournalName, day_of, parse_day, parse_journal_name
+from gateway.archive.layout import JournalName, day_of, day_start, parse_day, parse_journal_name
 from gateway.archive.signed_json import Previous, SignedStatement
 from gateway.archive.storage import Storage
 
@@ -46,6 +46,11 @@ class Removed:
     before: str = ""
     last: Mapping[str, JournalName] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def begin(self) -> int:
+        """The begin of the first date that was not removed, in microseconds; 0 without one."""
+        return day_start(date.fromisoformat(self.before)) if self.before else 0
 
     def has(self, journal: JournalName) -> bool:
         """Return whether the journal is the last removed one of its writer, or an earlier one."""

@@ -115,14 +115,16 @@ class GapRecorder:
         if (continuity := self._continuity) is None:
             return
         at = self._clock()
-        if (outage := self._outage) is not None:
+        if (outage := self._outage) is None:
+            continuity.on_told()
+        else:
             retention = continuity.retention if self._keeps else Retention.NOTHING
             rule = self._final_rule(GapRule(outage.rule), retention)
             begin = outage.begin
             if self._tap and rule is GapRule.SESSION_LOST:  # it held what came since that message
                 begin = min(begin, self.last_message or begin)
             ended = self._unrecorded = replace(outage, rule=rule.value, begin=begin)
-            self._write(ended, at, then=lambda: self._recorded(ended, at))
+            self._write(ended, at, then=lambda: self._recorded(ended, at, continuity))
             self._report(rule, outage, at)
         self._outage, self._known, self._connected_at = None, True, at
         self._keeps = continuity.retention is not Retention.NOTHING
@@ -147,6 +149,11 @@ class GapRecorder:
         if before is None or outage.rule != before.rule or at // _DAY != self._last_row // _DAY:
             self._write(outage, at)
             self._save(at)
+
+    def note_losses(self) -> None:
+        """Record what a connection reported that the stop of the gateway ends before its use."""
+        if (continuity := self._continuity) is not None:
+            self._look(continuity)
 
     def check(self) -> None:
         """Record the reported losses, and note that the source is connected."""
@@ -232,11 +239,12 @@ class GapRecorder:
             found = Outage(loss.begin, GapRule.DROPPED.value, loss.reason)
             self._write(found, loss.end, loss.messages)
 
-    def _recorded(self, outage: Outage, heard: int) -> None:
-        """The row of an ended outage is durable: from now on the saved state need not have it."""
+    def _recorded(self, outage: Outage, heard: int, continuity: Continuity) -> None:
+        """The row of an ended outage is durable: no state or memory need have it any more."""
         if self._unrecorded is outage:
             self._unrecorded = None
             self._save(heard)
+            continuity.on_told()
 
     def _write(
         self,

@@ -22,7 +22,12 @@ def main() -> int:
     for seed in range(options.seed, options.to or options.seed + 1):
         if time.monotonic() - begin > options.seconds:
             break
-        judge, log = judged_world(seed, options.dates)
+        try:
+            judge, log = judged_world(seed, options.dates)
+        except Exception as fault:  # noqa: BLE001  # the other worlds of a campaign go on
+            worlds, failed = worlds + 1, failed + 1
+            _print(f"seed {seed}: {type(fault).__name__}: {fault}")
+            continue
         worlds, nights, verified = worlds + 1, nights + judge.nights, verified + judge.verified
         if options.log:
             _print(*log)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gateway.archive.findings import Finding, Weight
-from gateway.archive.layout import days_in, parse_journal_name
+from gateway.archive.layout import NEVER_WRITTEN, days_in, parse_journal_name
 from gateway.archive.location import ArchiveLocation
 from gateway.archive.storage import Storage
 from gateway.errors import ReconcileError
@@ -165,6 +165,8 @@ class Judge:
             try:
                 made = run_night(archive, job_of(world), lambda *_: None, expect)
             except ReconcileError as fault:
+                if NEVER_WRITTEN in str(fault) and _never_written(world):
+                    return None
                 known = expect is None or _has_night(world, expect)
                 if known or "rolled back" not in str(fault):
                     raise
@@ -350,6 +352,12 @@ def copies_left(world: World, day: str) -> tuple[int, int]:
             found += 0 if arrived else len(each.copies)
     young = day >= str(world.today - world.traits.spooled_days * ONE_DAY)
     return (found, 0) if young else (0, found)
+
+
+def _never_written(world: World) -> bool:
+    """Whether nothing reached the archive: a machine was lost before its first upload."""
+    disks = (disk for writer in world.writers for disk in (*writer.others, writer.disk))
+    return not any(disk.named for disk in disks) and not any(e.archived for e in world.journals)
 
 
 def _has_night(world: World, digest: str) -> bool:

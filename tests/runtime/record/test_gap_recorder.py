@@ -233,6 +233,22 @@ def test_a_gap_whose_row_was_not_durable_at_a_kill_is_recorded_by_the_next_run(
     assert recording.rules == [("session-lost", 60)]
 
 
+def test_a_source_hears_of_its_gap_when_the_row_is_durable(recording: Recording) -> None:
+    told: list[str] = []
+    recording.connect(Retention.NEW)
+    recording.source.continuity.on_told = lambda: told.append("the gap")
+    recording.lose(LOST, after=600)
+    recording.disk_works = False
+    recording.connect(Retention.NEW, after=77)
+    assert not told
+
+    recording.disk_works = True
+    recording.lose(LOST, after=600)
+    recording.connect(Retention.NEW, after=7)
+
+    assert told
+
+
 def test_the_next_run_records_the_time_without_a_run(recording: Recording) -> None:
     recording.connect(Retention.NOTHING)
     recording.time += 60 * SECOND

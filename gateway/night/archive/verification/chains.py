@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 from itertools import groupby, pairwise
 
 from gateway.archive.findings import Finding, error, warning
-from gateway.archive.layout import day_start, is_replay
+from gateway.archive.layout import is_replay
 from gateway.archive.signed_json import Previous, Term
 from gateway.clock import moment
 from gateway.night.archive.seals.seal import End, Seal
@@ -151,14 +150,17 @@ class _Chain:
         """Return from when on rows are missing before the first seal that was read.
 
         All journals of the process that `link` names are, where no earlier seal is there, but those
-        that a removal took.
+        that a removal took. With a number that is missing between these and that journal, nobody
+        knows when an earlier process began.
         """
         name, reader = link.name, self.facts.reader
         if name is None or reader.first_name(self.writer) != first.link.name:
             return link.closed
-        begin, last = name.start, reader.removed.last.get(self.writer)
+        begin, last, kept = name.start, reader.removed.last.get(self.writer), reader.removed.begin
         if last is not None and last.start == name.start:
-            begin = max(begin, day_start(date.fromisoformat(reader.removed.before)))
+            begin = max(begin, kept)
+        elif name.number > 0 and (last is None or last.number != name.number - 1):
+            begin = kept
         return min(begin, link.closed)
 
     def _before(self, number: int) -> Sequence[Seal]:

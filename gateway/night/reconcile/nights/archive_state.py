@@ -193,8 +193,8 @@ def _new_journal(
     goes_on = place.after if place.after < date.max else last
     if place.filled or before is None or before.journal not in places:
         first, last = min(first, place.before), max(last, goes_on)
-    if place.first and before is not None and (name := before.name):
-        first = min(first, day_of(name.start))  # all journals of that process are missing
+    if place.first and before is not None:
+        first = date.min  # nobody knows which journals are missing before it
     if seal.end is End.STOPPED:
         last = max(last, place.after)
     proven = {day for day in kept if str(first) <= day <= str(last)}

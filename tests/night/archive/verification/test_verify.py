@@ -441,6 +441,23 @@ def test_all_journals_of_a_process_before_its_first_seal_are_missing(
     assert ["missing-seal" in each for each in found] == [taken is None, True, True, True, False]
 
 
+def test_journals_of_earlier_processes_are_missing_before_a_first_seal(tmp_path: Path) -> None:
+    """A machine was lost, and then the first seal of the next one: nothing names its journal."""
+    made = chained(tmp_path)
+    start = MIDNIGHT + 25 * HOUR
+    link = Previous(str(JournalName("east", start, 6)), "d" * 64, start + HOUR)
+    made.add("east", link.closed, link.closed + HOUR, start=start, previous=link, end=End.STOPPED)
+
+    missing = []
+    for taken in (5, 4):
+        state_removal(made.storage, DAY, [JournalName("east", START, taken)], None)
+        found = (errors(made.verify(DAY + each * NEXT)) for each in (-2, 0, 1))
+        missing.append(["missing-seal" in each for each in found])
+        shutil.rmtree(tmp_path / "_removed")
+
+    assert missing == [[False, False, True], [False, True, True]]
+
+
 def test_the_chain_begins_where_older_dates_were_removed(tmp_path: Path) -> None:
     made = sealed_day(tmp_path, gateways=("east",))
     remove_days(made.storage, DAY)
