@@ -73,7 +73,8 @@ def _build_source(
     source, here = settings.sources[number], place["from"][number]
     endpoint = context.find(source.endpoint, here["endpoint"])
     if endpoint is None:
-        _check_targets(settings, source, "unknown", context, place["to"])
+        legal = not place.reader.has_findings(here["tags"].at)
+        _check_targets(settings, source, "unknown", context, place["to"], tags_are_legal=legal)
         return []
     dialect = endpoint.dialect
     if settings.retained == "forward" and "retained" in endpoint.settings.carries:
@@ -88,14 +89,14 @@ def _build_source(
         where = here[name_place(source, "pattern")]
         pattern = parse_pattern_at(written_pattern(source), dialect, where)
     excludes = parse_patterns(source.exclude, dialect, here["exclude"])
-    before = len(place.reader.findings)
     tags = _tag_rule(source, dialect, here["tags"])
-    tags_are_legal = len(place.reader.findings) == before
+    tags_are_legal = not place.reader.has_findings(here["tags"].at)
     selector = None
     if source.selector is not None:
         selector = here["selector"].parse(parse_selector, source.selector)
     if pattern is None or not tags_are_legal:  # the templates may use their captures
-        _check_targets(settings, source, dialect.name, context, place["to"])
+        system, to = dialect.name, place["to"]
+        _check_targets(settings, source, system, context, to, tags_are_legal=tags_are_legal)
         return []
     facts = SourceFacts(pattern, tags, {"@system": dialect.name, "@endpoint": source.endpoint})
     heartbeat = ""
@@ -133,6 +134,8 @@ def _check_targets(
     system: str,
     context: RouteContext,
     place: Place,
+    *,
+    tags_are_legal: bool = True,
 ) -> None:
     """Report the faults of targets that do not depend on the captures of a source with findings."""
     texts: list[str] = []
@@ -141,8 +144,8 @@ def _check_targets(
         texts += map(str, target.payload.set.values())
     constants = {"@system": system, "@endpoint": source.endpoint}
     patterns = [written_pattern(source), *source.tags.require_tags]
-    if source.names_of is not None:
-        patterns = []  # the captures of another route
+    if source.names_of is not None or not tags_are_legal:
+        patterns = []  # the captures of another route, or of tag filters with findings
     facts = SourceFacts(assumed_captures(patterns, texts), EACH_TAG, constants)
     build_targets(settings, facts, context, place)
 

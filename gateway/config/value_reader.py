@@ -78,6 +78,7 @@ class ConfigReader:
         self.placeholders: set[KeyPath] = set()  # keys whose value has one
         self.not_found: set[KeyPath] = set()  # of secrets whose variable or file is absent here
         self._failed: set[KeyPath] = set()  # keys whose value has findings
+        self._reported: set[KeyPath] = set()
         self._unknown: set[KeyPath] = set()  # those whose value is not known in any part
         self._readers: dict[Any, Any] = {str: self._text, bool: self._bool}
         self._readers |= {kind: partial(self._number, kind=kind) for kind in (int, float)}
@@ -122,6 +123,7 @@ class ConfigReader:
         """
         if any(at[:length] in self._failed for length in range(1, len(at) + 1)):
             return
+        self._reported.add(at)
         while at and at not in self.locations:
             at = at[:-1]
         location = self.locations.get(at) or SourceLocation(self.path, 1, 1)
@@ -129,6 +131,10 @@ class ConfigReader:
             self.findings.append(location.not_checked())
         else:
             self.findings.append(location.error(rule, reason, hint))
+
+    def has_findings(self, at: KeyPath) -> bool:
+        """Return whether a finding concerns the value at `at`, or a part of it."""
+        return any(each[: len(at)] == at for each in self._reported)
 
     def silence(self, at: KeyPath) -> None:
         """Report nothing more about the value at `at`: a finding says that it is absent."""

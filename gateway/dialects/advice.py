@@ -39,11 +39,12 @@ def warnings_of(text: str, dialect: Dialect) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LimitUsage:
-    """`actual` of at most `maximum`; `unit` is the unit of both."""
+    """`actual` of at most `maximum`; `unit` is the unit of both, `why` tells of a lower maximum."""
 
     unit: str
     actual: int
     maximum: int
+    why: str = ""
 
 
 def limit_usage(name: str, dialect: Dialect) -> Iterator[LimitUsage]:
@@ -54,4 +55,5 @@ def limit_usage(name: str, dialect: Dialect) -> Iterator[LimitUsage]:
 
 def _usage(text: str, levels: Sequence[str], limit: Limit) -> LimitUsage:
     maximum = limit.maximum_made(len(levels))
-    return LimitUsage(limit.unit.value, measure(text, levels, limit.unit, 0), maximum)
+    why = limit.reason_made(len(levels))
+    return LimitUsage(limit.unit.value, measure(text, levels, limit.unit, 0), maximum, why)

@@ -152,23 +152,13 @@ class MemoryBroker:
         return selects
 
 
-_brokers: dict[str, MemoryBroker] = {}  # by name; sources and sinks of this process share them
+_brokers: dict[tuple[str, str], MemoryBroker] = {}  # by name and dialect; this process shares them
 
 
 def find_broker(settings: MemorySettings) -> MemoryBroker:
-    """Return the broker that `settings` names; the first call makes it.
-
-    Raises:
-        EndpointError: it exists and follows another dialect.
-    """
+    """Return the broker that `settings` names; the first call makes it."""
     dialect = find_dialect(settings.dialect)
-    broker = _brokers.setdefault(settings.broker, MemoryBroker(dialect))
-    if broker.dialect != dialect:
-        raise EndpointError(
-            f"{settings.name}: the broker {settings.broker!r} follows the rules of"
-            f" {broker.dialect.name}, not of {dialect.name}; name another broker"
-        )
-    return broker
+    return _brokers.setdefault((settings.broker, dialect.name), MemoryBroker(dialect))
 
 
 def drop_brokers() -> None:

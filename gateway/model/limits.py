@@ -48,6 +48,14 @@ class Limit:
         """Return the maximum for a name the gateway makes: a straight line through the two ends."""
         return self.maximum + (-self.reserve * levels) // self.reserve_levels
 
+    def reason_made(self, levels: int) -> str:
+        """Return why `maximum_made` is lower, in brackets; "" where it is the stated figure."""
+        if not self.reserve:
+            return ""
+        plural = "" if levels == 1 else "s"
+        less = self.maximum - self.maximum_made(levels)
+        return f" ({self.maximum} less {less} for {levels} level{plural})"
+
     @property
     def rule(self) -> DeadLetterRule:
         return RULES[self.unit]

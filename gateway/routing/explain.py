@@ -13,7 +13,6 @@ from gateway.model.message import Message
 from gateway.routing.message_fields import SOURCE_FIELD, FieldValues, read_fields
 from gateway.routing.proven_names import taken_as
 from gateway.routing.route import Route, Target
-from gateway.routing.source_pattern import named
 from gateway.routing.tags import TagSelection
 
 MessageAt: TypeAlias = Callable[[Route], Message]  # as it arrives at the source of a route
@@ -83,6 +82,25 @@ def explain(
     return found
 
 
+def likely_endpoints(
+    name: str, results: Sequence[RouteResult], routes: Sequence[Route]
+) -> frozenset[str]:
+    """Return the endpoints at which a name may be meant, whose routes' reasons tell something.
+
+    They have a route that takes it; without one, the separator of their system is the first in the
+    name, or there is no separator.
+    """
+    taking = frozenset(each.endpoint for each in results if not each.why_not)
+    places = {
+        each.endpoint: name.index(each.dialect.separator)
+        for each in routes
+        if each.dialect.separator in name
+    }
+    first = min(places.values(), default=0)
+    spelled = frozenset(end for end, at in places.items() if at == first)
+    return taking or spelled or frozenset(each.endpoint for each in results)
+
+
 def _route_result(
     name: str, route: Route, routes: Sequence[Route], message: Message | None
 ) -> RouteResult:
@@ -95,7 +113,8 @@ def _route_result(
     if isinstance(taken, str):
         return replace(result, why_not=taken)
     joined = route.over_names.dialect.separator.join
-    shown = tuple((word, joined(levels)) for word, levels in named(taken.captures).items())
+    told = route.over_names.source.numbers_of_named
+    shown = tuple((word, joined(v)) for word, v in taken.captures.items() if word not in told)
     made = tuple(_target_result(taken, target, routes, values) for target in route.targets)
     return replace(result, captures=shown, made=made)
 

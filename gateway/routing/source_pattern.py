@@ -68,6 +68,12 @@ class SourcePattern:
     share: str = ""
     parts: bool = False
 
+    @property
+    def numbers_of_named(self) -> frozenset[str]:
+        """The numbers of the captures that have a name as well."""
+        with_name = [span for name, span in self.spans if not name.isdigit()]
+        return frozenset(n for n, span in self.spans if n.isdigit() and span in with_name)
+
     def selects(self, levels: tuple[str, ...]) -> bool:
         """Return whether the pattern selects a name with these levels."""
         if self.depth is not None and len(levels) != self.depth:

@@ -25,12 +25,13 @@ from gateway.endpoints.memory import MemoryBroker, drop_brokers, find_broker
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import ConfigErrors, GatewayError
 from gateway.model.message import Message
-from gateway.routing.explain import explain
+from gateway.routing.explain import explain, likely_endpoints
 from gateway.routing.other_separator import separator_question
 from gateway.routing.route import Route
 from gateway.routing.router import Router
 from gateway.runtime.gateway import Gateway
 from gateway.runtime.record.counters import ConnectionState
+from gateway.terminal.units import counted
 
 SETTLE_TIMEOUT: Final = 10.0  # seconds for what one message makes; a circle would have no end
 STOP_SECONDS: Final = 60.0  # a busy machine converts the archive slowly
@@ -94,7 +95,7 @@ def _in_process(name: str, endpoint: Endpoint, brokers: Mapping[str, str]) -> En
     here = MemorySettings(
         name=name,
         dialect=settings.dialect,
-        broker=f"{brokers[name]} {settings.dialect}",
+        broker=brokers[name],
         headers="properties" in settings.carries,
     )
     return replace(endpoint, settings=here, was="")
@@ -162,8 +163,14 @@ class Trial:
                 self._publish(source, message)
                 return
         self._show(f"{name}: no route takes it")
-        for each in explain(name, self._configuration.routes, endpoint):
+        every = self._configuration.routes
+        results = explain(name, every, endpoint)
+        likely = likely_endpoints(name, results, every)
+        shown = [each for each in results if each.endpoint in likely]
+        for each in shown or results:
             self._show(f"  {each.route}, from {each.endpoint}: {each.why_not}")
+        if shown and (others := len(results) - len(shown)):
+            self._show(f"  {counted(others, 'other route')}; gateway explain --all shows why not")
         if question := separator_question(name, (each for some in known.values() for each in some)):
             self._show(f"  {question}")
 

@@ -46,7 +46,10 @@ RINGS = [
         ring("3.1.1", "3.1.1", "3.1.1"),
         1,
         [
-            f"north.yaml:6:57: route 'north:r': {FORWARD}, {NO_END} 'north:b' to 'south:a'; {HINT}",
+            (
+                f"north.yaml:6:57: error: "
+                f"route 'north:r': {FORWARD}, {NO_END} 'north:b' to 'south:a'; {HINT}"
+            ),
         ],
         "1 error",
         id="without-a-path",
@@ -56,11 +59,12 @@ RINGS = [
         1,
         [
             (
-                f"north.yaml:6:57: route 'north:r': {FORWARD}, {NO_END} 'north:b' to 'south:a';"
+                f"north.yaml:6:57: error: "
+                f"route 'north:r': {FORWARD}, {NO_END} 'north:b' to 'south:a';"
                 f" {HINT}{BOTH}"
             ),
             (
-                f"north.yaml:6:109: route 'north:r.back': {BACKWARD}, {NO_END} 'north:a' to"
+                f"north.yaml:6:109: error: route 'north:r.back': {BACKWARD}, {NO_END} 'north:a' to"
                 f" 'west:b'; {HINT}{BOTH}"
             ),
         ],
@@ -100,7 +104,10 @@ RINGS = [
         ring("5", "5 3.1.1", "3.1.1"),
         1,
         [
-            f"north.yaml:6:57: route 'north:r': {FORWARD}, {NO_END} 'south:b' to 'west:a'; {HINT}",
+            (
+                f"north.yaml:6:57: error: "
+                f"route 'north:r': {FORWARD}, {NO_END} 'south:b' to 'west:a'; {HINT}"
+            ),
         ],
         "1 error",
         id="two-hops-without-a-path",
@@ -146,7 +153,9 @@ def test_brokers_without_an_identity_are_joined_by_their_addresses(
 
     assert status == (version != "5")
     cycles = [each for each in lines if " comes back " in each]
-    assert cycles == [f"north.yaml:6:57: {rest}"]
+    assert cycles == [
+        f"north.yaml:6:57: {rest if rest.startswith('warning') else 'error: ' + rest}"
+    ]
     assert (
         f"north.yaml:4:3: warning: endpoint 'b' (two.example.com:1883): {UNKNOWN}"
         " `broker_id: two.example.com:1883`, as at 'south:a' if they are one broker"
@@ -276,7 +285,7 @@ def test_a_finding_that_needs_a_doubted_id_begins_with_its_condition(check: Chec
             " give each broker its own `broker_id`; nothing to do when it is one broker"
         ),
         (
-            "extra.yaml:6:57: route 'extra:r': if 'east:a' (localhost:1883) and 'extra:a'"
+            "extra.yaml:6:57: error: route 'extra:r': if 'east:a' (localhost:1883) and 'extra:a'"
             " (localhost:1884) are one broker: a message to 'plant' reaches 'extra:b' twice as"
             " 'plant': by route 'east:r' and by route 'extra:r'; narrow one of the patterns, or"
             " exclude from one what the other takes"
@@ -291,7 +300,7 @@ def test_two_gateways_that_carry_one_message(check: Check) -> None:
 
     assert status == 1
     assert lines[0] == (
-        "south.yaml:6:57: route 'south:r': a message to 'plant' reaches 'south:b' twice"
+        "south.yaml:6:57: error: route 'south:r': a message to 'plant' reaches 'south:b' twice"
         " as 'plant': by route 'north:r' and by route 'south:r'; narrow one of the"
         " patterns, or exclude from one what the other takes"
     )

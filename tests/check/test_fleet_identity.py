@@ -18,21 +18,23 @@ NAMES = [
     pytest.param(
         {"north": gateway("hub", broker("one"), broker("two"))}
         | {"south": gateway("hub", broker("three"), broker("four"))},
-        "south.yaml:1:17: gateway name 'hub' is also that of north.yaml; write"
+        "south.yaml:1:17: error: gateway name 'hub' is also that of north.yaml; write"
         " `gateway: {name: ...}`, another one for each: paths and rows are told by it",
         id="gateway",
     ),
     pytest.param(
         {"north": gateway("north", broker("one") + ", client_id: x", broker("two"))}
         | {"south": gateway("south", broker("one") + ", client_id: x", broker("three"))},
-        "south.yaml:3:83: `client_id` 'x' is also that of 'north:a': each ends the connection of"
+        "south.yaml:3:83: error: "
+        "`client_id` 'x' is also that of 'north:a': each ends the connection of"
         " the other; give each gateway a `client_id` of its own",
         id="client-id",
     ),
     pytest.param(
         {"north": gateway("n", broker("one", known=False) + ", client_id: x", broker("two"))}
         | {"south": gateway("s", broker("one", known=False) + ", client_id: x", broker("three"))},
-        "south.yaml:3:67: if 'n:a' and 's:a' (one.example.com:1883) are one broker: `client_id` 'x'"
+        "south.yaml:3:67: error: "
+        "if 'n:a' and 's:a' (one.example.com:1883) are one broker: `client_id` 'x'"
         " is also that of 'n:a': each ends the connection of the other; give each gateway a"
         " `client_id` of its own",
         id="client-id-of-an-address",
@@ -60,7 +62,8 @@ NAMES = [
             )
             for name in ("north", "south")
         },
-        "south.yaml:3:3: `queue` 'gateway/a/r' is also that of 'north:a': each message reaches one"
+        "south.yaml:3:3: error: "
+        "`queue` 'gateway/a/r' is also that of 'north:a': each message reaches one"
         " of the two gateways only; give each gateway a `queue` of its own, unless they are to"
         " share the messages",
         id="queue-by-default",

@@ -65,7 +65,9 @@ def test_a_rule_is_one_of_two(thin: str, check: Check) -> None:
     status, lines = check(gateway=text(thin))
 
     assert status == 1
-    assert "gateway.yaml:8:59: `thin` has one of `seconds: N` and `on_change: true`" in lines[0]
+    assert (
+        "gateway.yaml:8:59: error: `thin` has one of `seconds: N` and `on_change: true`" in lines[0]
+    )
 
 
 @pytest.mark.parametrize(

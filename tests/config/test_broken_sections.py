@@ -87,6 +87,14 @@ CASES = [
         id="captures-of-required-tags",
     ),
     pytest.param(
+        "endpoints:\n  tags: {kind: yami4, url: 'tcp://tags:1'}\n"
+        "  office: {kind: memory, dialect: mqtt}\n"
+        "routes:\n  a:\n    from: {endpoint: tags, pattern: 'a.{x}', tags: {mode: combine,"
+        " require_tag: ['b.{y}']}}\n    to: {endpoint: office, template: 'a/{x}/{y}'}\n",
+        ["unknown-field"],
+        id="required-tags-with-a-typo",
+    ),
+    pytest.param(
         PAIR + "routes:\n  a:\n    from: {endpoint: plant, pattern: 'a/{x}', tags: {mode: list}}\n"
         "    to: {endpoint: office, template: 'a/{x}'}\n",
         ["no-tags"],

@@ -78,7 +78,7 @@ def test_a_path_of_an_included_file_is_relative_to_that_file(tmp_path: Path) -> 
     assert found.archive
     assert found.spool.path == str(tmp_path / "parts" / "spool")
     assert found.archive.path == str(tmp_path / "parts" / "more" / "archive")
-    assert found.endpoints["plant"].settings.broker_key == "memory:the broker"
+    assert found.endpoints["plant"].settings.broker_key == "memory:mqtt:the broker"
 
 
 def test_links_of_files_do_not_move_their_paths(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 
 from gateway.endpoints.base import Subscription
+from gateway.endpoints.memory import find_broker
 from gateway.endpoints.registry import make_sink, make_source
 from gateway.endpoints.settings.memory import MemorySettings
 from gateway.errors import EndpointError, GatewayError, NotConnectedError
@@ -83,9 +84,12 @@ def test_an_illegal_pattern_is_refused_at_open(settings: MemorySettings) -> None
         make_source(settings, [Subscription("a/#/b")]).open()
 
 
-def test_one_broker_has_one_dialect(settings: MemorySettings) -> None:
-    with opened(make_sink(settings)), pytest.raises(EndpointError, match="not of ems"):
-        make_sink(replace(settings, dialect="ems")).open()
+def test_endpoints_of_two_dialects_have_two_brokers(settings: MemorySettings) -> None:
+    other = replace(settings, dialect="ems")
+
+    with opened(make_sink(settings)), opened(make_sink(other)):
+        assert find_broker(settings) is not find_broker(other)
+    assert settings.broker_key != other.broker_key
 
 
 def test_an_unknown_dialect_is_an_error_of_the_gateway(settings: MemorySettings) -> None:

@@ -160,7 +160,7 @@ SIZES = [
         "o/{r...}",
         "ems",
         "E.{r...}",
-        "past 246 characters, 64 levels or 127 characters in one level",
+        "past 246 characters (249 less 3 for 3 levels), 64 levels or 127 characters in one level",
         (246, 247),
         id="ems-keeps-a-part",
     ),

@@ -67,7 +67,7 @@ def test_a_refusal_names_the_rule_of_each_system(routes: Sequence[Route]) -> Non
 
     refused = {each["system"]: each["rule"] for each in found["elsewhere"] if "refused" in each}
     assert {"ems", "rv", "smf"} <= refused.keys()
-    assert found["used"] == [{"unit": "bytes", "actual": 305, "maximum": 65_535}]
+    assert found["used"] == [{"unit": "bytes", "actual": 305, "maximum": 65_535, "why": ""}]
 
 
 @pytest.mark.parametrize(

@@ -147,9 +147,16 @@ def _summary(findings: Sequence[ConfigError]) -> str:
     return ", ".join(words) or "no findings"
 
 
+def _line(finding: ConfigError) -> str:
+    """Return a finding with its severity, so that an error is found among notes."""
+    tail = f"; {finding.hint}" if finding.hint else ""
+    where = f"{finding.path}:{finding.line}:{finding.column}"
+    return f"{where}: {finding.severity}: {finding.reason}{tail}"
+
+
 def _as_text(findings: Sequence[ConfigError]) -> None:
     for finding in findings:
-        print_words(str(finding))
+        print_words(_line(finding))
 
 
 def _as_grouped_text(findings: Sequence[ConfigError]) -> None:
@@ -161,9 +168,9 @@ def _as_grouped_text(findings: Sequence[ConfigError]) -> None:
     for each in findings:
         of_rule = notes.get((each.path, each.rule), [])
         if each.severity != "note" or len(of_rule) < MANY:
-            print_words(str(each))
+            print_words(_line(each))
         elif each is of_rule[0]:
-            print_words(str(each))
+            print_words(_line(each))
             lines = ", ".join(map(str, dict.fromkeys(other.line for other in of_rule[1:])))
             more = counted(len(of_rule) - 1, "more note")
             print_words(f"{each.path}: {more} of the rule {each.rule}, at {lines}; see --all")

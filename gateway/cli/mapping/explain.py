@@ -17,9 +17,10 @@ from gateway.cli.mapping.explained_message import RouteMessage, TypedMessage, me
 from gateway.cli.parsers import WITHOUT_SECRETS, CommandParser
 from gateway.config.load import Configuration, load
 from gateway.errors import GatewayError
-from gateway.routing.explain import RouteResult, TargetResult, explain
+from gateway.routing.explain import RouteResult, TargetResult, explain, likely_endpoints
 from gateway.routing.other_separator import separator_question
 from gateway.terminal.text import print_line
+from gateway.terminal.units import counted
 from gateway.translate.names import Renderer
 
 _SELECTED = {
@@ -56,6 +57,7 @@ def add_options(parser: CommandParser) -> None:
         "needed with --wanted, as --from: the endpoint of the wanted name",
         dest="target",
     )
+    parser.add("--all", "print the reason of each route, whatever the system of the name")
     parser.add(*WITHOUT_SECRETS)
     parser.add("--json", "print JSON")
 
@@ -89,9 +91,14 @@ def run(args: argparse.Namespace) -> int:
         shown = [_as_json(*each) for each in zip(results, messages, strict=True)]
         print(json.dumps(shown, indent=2, default=repr))
     else:
-        for result, message in zip(results, messages, strict=True):
-            for line in _lines(result, message):
+        likely = likely_endpoints(args.name, results, routes)
+        shown_results = [args.all or each.endpoint in likely for each in results]
+        for result, message, is_shown in zip(results, messages, shown_results, strict=True):
+            for line in _lines(result, message) if is_shown else ():
                 print_line(line)
+        if others := shown_results.count(False):
+            verb = "does" if others == 1 else "do"
+            print_line(f"{counted(others, 'other route')} {verb} not take it; --all shows why")
         if not arrives:
             print_line(f"no target gets this {'message' if given else 'name'}")
             no_route = all(each.why_not for each in results)
@@ -167,7 +174,8 @@ def _made_lines(made: TargetResult) -> Iterator[str]:
     note = " (an empty key)" if made.empty_key else ""
     yield f"  -> {made.target} ({made.system}) {made.name}{note}"
     if made.used:
-        yield "     uses " + ", ".join(f"{u.actual} of {u.maximum} {u.unit}" for u in made.used)
+        used = (f"{u.actual} of {u.maximum} {u.unit}{u.why}" for u in made.used)
+        yield f"     uses {', '.join(used)}"
     if made.partition:
         yield f"     partition: {made.partition}"
     if made.thin:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from functools import cache
 from glob import glob
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import jpype
 import jpype.config
@@ -228,10 +229,20 @@ def text(value: str | None) -> Java:
     return jpype.JObject(None, string) if value is None else string(value)
 
 
+_PACKAGE: Final = re.compile(r"\b(?:[a-z][\w$]*\.)+(?=[A-Z][\w$]*(?:Exception|Error)\b)")
+_LOG_IN: Final = re.compile(r"(?<=://)[^\s/]*@")
+_PARAMETERS: Final = re.compile(r"\?[\w.%-]+=[^\s,)]*?(?=\.?(?:[\s,)]|$))")
+
+
 def describe(error: BaseException) -> str:
-    """Return a Java exception in one line, its class without the package."""
+    """Return a Java exception in one line: classes without packages, addresses without parameters.
+
+    A library writes the URL that it made into its text, with what only it knows.
+    """
     name = type(error).__name__.rpartition(".")[2]
     text = " ".join(str(error).split())
+    for part in (_PACKAGE, _LOG_IN, _PARAMETERS):
+        text = part.sub("", text)
     return text if text.startswith(name) else f"{name}: {text}"
 
 

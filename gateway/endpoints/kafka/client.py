@@ -34,6 +34,7 @@ TOKEN_LIFE: Final = 300.0  # seconds until a token is read again
 _STEP: Final = 0.2  # seconds of a question for the cluster
 _MS: Final = 1_000
 _ADDRESS: Final = re.compile(r"(?:\w+://)?(?P<server>\S+:\d+)/(?:bootstrap|-?\d+): (?P<text>.*)")
+_FAMILY: Final = re.compile(r"\bipv[46]#(?=\S)")
 _STATE: Final = re.compile(r"\s*\(after \d+ms in state \w+\)")
 _TOO_LONG: Final = (
     "Invalid response size"  # an error without a code of its own: rdkafka_transport.c
@@ -261,7 +262,8 @@ def refusal(settings: KafkaSettings, error: KafkaError) -> EndpointError:
 
 def split_error(settings: KafkaSettings, error: KafkaError) -> tuple[str, str]:
     """Return HOST:PORT and the reason of an error; all servers where it names none."""
-    text = _STATE.sub("", error.str()).replace("receive.message.max.bytes", "max_message_in")
+    text = _FAMILY.sub("", _STATE.sub("", error.str()))
+    text = text.replace("receive.message.max.bytes", "max_message_in")
     parts = _ADDRESS.fullmatch(text)
     return (parts["server"], parts["text"]) if parts else (_shown(settings), text)
 

@@ -19,7 +19,8 @@ class MemorySettings(EndpointSettings):
     name: str = setting("name of the endpoint in the configuration", "memory")
     dialect: str = setting("system whose naming rules the broker follows", "mqtt")
     broker: str = setting(
-        "name of the broker; endpoints of one process with the same name share it", "default"
+        "name of the broker; endpoints of one process with the same name and dialect share it",
+        "default",
     )
     capacity: int = size(
         "bytes in the queue of each subscriber; a full queue slows its senders",
@@ -32,7 +33,7 @@ class MemorySettings(EndpointSettings):
     @property
     def broker_key(self) -> str:
         """Address of the broker; equal for two endpoints of the same broker."""
-        return f"memory:{self.broker}"
+        return f"memory:{self.dialect}:{self.broker}"
 
     @property
     def carries(self) -> frozenset[str]:

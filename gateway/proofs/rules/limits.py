@@ -42,7 +42,8 @@ def prove_limits(flow: Flow, plain: TranslatedName, edges: KnownEdges) -> Iterat
             edge = growth.find_edge(edges)
             if edge is not None and isinstance(error := edge[1].error, LimitError):
                 names = edge[0].source_name, edge[1].source_name
-                found.setdefault(error.rule, (_clause(growth, error, names[0]), *names))
+                depth = len(edge[0].target_levels)
+                found.setdefault(error.rule, (_clause(growth, error, names[0], depth), *names))
         if found:
             yield _finding(flow, list(found.values()))
             return
@@ -81,12 +82,15 @@ def _hint(flow: Flow) -> str:
     return HINT if flow.target.renderer.dialect.key is None else TOPIC_HINT
 
 
-def _clause(growth: NameGrowth, error: LimitError, fitting: str) -> str:
-    """Return the size of the longest name of the source that fits; of a level, the maximum."""
+def _clause(growth: NameGrowth, error: LimitError, fitting: str, depth: int) -> str:
+    """Return the size of the longest name of the source that fits; of a level, the maximum.
+
+    `depth` is the number of levels that this name has at the target.
+    """
     if growth.limit.unit is Unit.LEVEL_CHARACTERS:
         return f"{error.maximum:,} {error.unit}"
     dialect = growth.flow.source.route.dialect
     if growth.limit.unit is Unit.LEVELS:
         return f"{len(split_levels(fitting, dialect)):,} {dialect.level_noun}s"
     filler = "" if growth.filler == "x" else f" with {growth.filler!r}"
-    return f"{len(fitting):,} characters{filler}"
+    return f"{len(fitting):,} characters{filler}{growth.limit.reason_made(depth)}"

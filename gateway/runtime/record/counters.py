@@ -138,12 +138,14 @@ class EndpointState:
     def shown_reason(self) -> str:
         """The reason of a lost connection, or a question about the broker of a connected one.
 
-        The reason of a dispute stays while it may go on, as that of the connection before.
+        The reason of a dispute stays while it may go on, as that of the connection before. The
+        name, with which an error begins, stands beside it.
         """
+        reason = self.reason.removeprefix(f"{self.name}: ")
         if self.connection is not ConnectionState.CONNECTED:
-            return self.reason
+            return reason
         if self.is_disputed and monotonic() - self.since <= DISPUTE_SECONDS:
-            return f"the connection before ended: {self.reason}"
+            return f"the connection before ended: {reason}"
         return self.question
 
 

@@ -13,7 +13,7 @@ function line(title, ...parts) {
   row.append(make("strong", title), " ", ...parts);
   return row;
 }
-function limitUsage(list) { return list.map((each) => `${each.actual} of ${each.maximum} ${each.unit}`).join(", "); }
+function limitUsage(list) { return list.map((each) => `${each.actual} of ${each.maximum} ${each.unit}${each.why}`).join(", "); }
 
 function translation(made) {
   if (made.refused) return [make("span", made.rule, "mark bad"), ` ${made.refused}`];

@@ -45,7 +45,7 @@ def test_every_broker_answers(
     assert [re.sub(r"[\d.]+ s\)", "N s)", each) for each in lines] == [
         f"plant: connected to localhost:{plant.port} (N s)",
         f"office: connected to localhost:{office.port} (N s)",
-        "ems: connected to memory:default (N s)",
+        "ems: connected to memory:ems:default (N s)",
     ]
 
 

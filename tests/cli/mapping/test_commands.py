@@ -43,10 +43,30 @@ there: from plant, plant/{site}/{rest...}
   {site} = 'hall'
   {rest} = 'v1.2'
   -> ems (ems) SENSORS.hall.v1%2E2
-     uses 19 of 246 characters, 3 of 64 levels, 7 of 127 characters in one level
+     uses 19 of 246 characters (249 less 3 for 3 levels), \
+3 of 64 levels, 7 of 127 characters in one level
      from there back makes it historian/hall/v1.2 at plant
 """
     )
+
+
+def test_explain_shows_the_value_of_a_wildcard_and_only_the_likely_routes(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = CONFIG.replace("plant/{site}/{rest...}", "plant/+/{rest...}")
+    config.write_text(text.replace("SENSORS.{site}.", "SENSORS.{1}."))
+
+    assert main(["explain", "plant/hall/v1.2", "--config", str(config)]) == 0
+
+    out = capsys.readouterr().out
+    assert "  {1} = 'hall'\n  {rest} = 'v1.2'\n" in out
+    assert out.endswith("1 other route does not take it; --all shows why\n")
+    main(["explain", "plant/hall/v1.2", "--config", str(config), "--all"])
+    assert "\nback: from ems, SENSORS.{rest...}\n  not taken: " in capsys.readouterr().out
+    assert main(["explain", "other/v1.2", "--config", str(config)]) == 1
+    out = capsys.readouterr().out
+    assert "there: from plant" in out
+    assert "back: from ems" not in out
 
 
 @pytest.mark.parametrize(

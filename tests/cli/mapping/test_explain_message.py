@@ -53,7 +53,8 @@ def test_each_target_shows_the_message_that_it_gets(
 temperatures: from plant, t/{line}
   {line} = '4'
   -> ems (ems) T.4
-     uses 3 of 247 characters, 2 of 64 levels, 1 of 127 characters in one level
+     uses 3 of 247 characters (249 less 2 for 2 levels), \
+2 of 64 levels, 1 of 127 characters in one level
      no route takes it on from there
      message mode at_least_once, priority 2, ttl 30.0, content_type text/json, reply_to r.1
        property u = 'C'

@@ -19,6 +19,20 @@ def options(settings: KafkaSettings) -> dict[str, Any]:
     return found
 
 
+def test_an_address_is_shown_without_its_family() -> None:
+    class Failure:
+        @staticmethod
+        def str() -> str:
+            return (
+                "127.0.0.1:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection"
+                " refused (after 0ms in state CONNECT)"
+            )
+
+    address, reason = client.split_error(KafkaSettings(), Failure())
+    assert address == "127.0.0.1:9092"
+    assert reason == "Connect to 127.0.0.1:9092 failed: Connection refused"
+
+
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [

@@ -68,7 +68,7 @@ def test_the_reason_of_a_dispute_is_that_of_the_connection_before() -> None:
     """Beside a source that is connected it would look like a fault of now."""
     state = EndpointState("plant", "source")
     state.lost(TakenOverError("plant: another client"))
-    assert state.shown_reason == "plant: another client"
+    assert state.shown_reason == "another client"
 
     state.connected()
-    assert state.shown_reason == "the connection before ended: plant: another client"
+    assert state.shown_reason == "the connection before ended: another client"
