@@ -159,7 +159,7 @@ class CopyClass(Enum):
         severity=Severity.ACCOUNTED,
         condition="it was missing or a dead letter, and a replay delivered it, on the same day or"
         " later; the order checks leave it out",
-        meaning="were missing or dead letters, and arrived when gateway replay sent them again",
+        meaning="were missing or dead letters, and arrived when somebody sent them again",
         arrived=True,
         chart_style="good",
     )

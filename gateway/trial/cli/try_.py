@@ -3,8 +3,8 @@
 It reads lines NAME PAYLOAD from standard input. A name with spaces is a JSON string. Every endpoint
 of CONFIG is replaced by one in this process, with its naming rules; without CONFIG, MQTT topics
 cross to five systems. It reads no secret, and uses neither the archive, spool, lease nor port of
-CONFIG: all that it writes is in a temporary folder. Exit status: 0 the end of the input, or that of
-the night.
+CONFIG: all that it writes is in a temporary folder. A night keeps that folder, with its report.
+Exit status: 0 the end of the input, or that of the night.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.cli.parsers import CommandParser
@@ -32,8 +34,7 @@ def add_options(parser: CommandParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Show the copies of each line; exit status 0, or that of the night."""
     set_up_logging("error", "text")
-    with tempfile.TemporaryDirectory(prefix="gateway-try-") as scratch:
-        folder = Path(scratch)
+    with _folder(kept=args.night) as folder:
         configuration = tried(args.config, folder, archive=args.night)
         day = today()
 
@@ -56,5 +57,17 @@ def run(args: argparse.Namespace) -> int:
         if args.night:
             from gateway.cli import main  # loads Spark
 
-            return main(["reconcile", str(folder / "archive"), "--date", day.isoformat()])
+            status = main(["reconcile", str(folder / "archive"), "--date", day.isoformat()])
+            print_line(f"{folder} has the archive and the report; remove it afterwards", sys.stderr)
+            return status
     return 0
+
+
+@contextmanager
+def _folder(*, kept: bool) -> Iterator[Path]:
+    """Make a folder for all that the trial writes; it stays if it is `kept`."""
+    if kept:
+        yield Path(tempfile.mkdtemp(prefix="gateway-try-"))
+        return
+    with tempfile.TemporaryDirectory(prefix="gateway-try-") as folder:
+        yield Path(folder)

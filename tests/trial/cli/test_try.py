@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -149,14 +151,19 @@ def test_a_night_ends_the_trial(tmp_path: Path) -> None:
     config = tmp_path / "gateway.yaml"
     config.write_text(MAPPING.format(folder=tmp_path))
     command = [sys.executable, "-m", "gateway", "try", str(config), "--night"]
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     done = subprocess.run(  # noqa: S603  # our own command
         command, input="orders/1 new\norders/2 new\n", capture_output=True, text=True,
-        timeout=500, check=False,
+        timeout=500, check=False, env={**os.environ, "TMPDIR": str(scratch)},
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "verdict: clean" in done.stdout
-    assert [*tmp_path.iterdir()] == [config]
+    assert sorted(tmp_path.iterdir()) == sorted([config, scratch])
+    report = re.search("^report: (.*)$", done.stderr, re.MULTILINE)
+    assert report is not None
+    assert Path(report[1]).is_file()
 
 
 def test_an_empty_key_is_shown_as_one(
