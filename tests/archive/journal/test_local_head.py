@@ -121,6 +121,17 @@ def test_an_idle_gateway_closes_its_journal_after_midnight(tmp_path: Path) -> No
     process.stop()
 
 
+def test_the_first_journal_of_an_archive_is_open_and_no_seal_is_missing(tmp_path: Path) -> None:
+    process = Process(tmp_path)
+    process.write(1)
+
+    found = verified(tmp_path)
+
+    assert (errors(found), warnings(found)) == ([], ["open-journal"])
+    assert "ask again" in found.findings[0].text
+    process.stop()
+
+
 def test_an_open_journal_of_a_running_gateway_is_a_warning(tmp_path: Path) -> None:
     process = Process(tmp_path, options=replace(QUICK, segment_bytes=1))
     process.write(1)

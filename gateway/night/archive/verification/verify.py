@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway.archive.findings import Finding, Weight, error, warning
 from gateway.archive.heads import WriterHead, head_path, parsed
-from gateway.archive.layout import MAX_TIME, SEALS, day_start, journal_of, parse_day
+from gateway.archive.layout import MAX_TIME, SEALS, day_of, day_start, journal_of, parse_day
 from gateway.archive.routes import routes_findings
 from gateway.archive.signed_json import StoredDigest
 from gateway.archive.storage import LocalStorage, Storage
@@ -52,6 +52,10 @@ from gateway.night.archive.verification.writers import (
 from gateway.terminal.units import counted
 
 _DAY: Final = timedelta(days=1)
+_FIRST_JOURNAL: Final = (
+    "the first journal of a running gateway is open: ask again a quarter of an hour after its first"
+    " row, or after a stop"
+)
 _LONGEST_GAP: Final = timedelta(days=400)  # between two dates of one archive
 _MAX_PER_RULE: Final = 20  # findings; the others are counted
 _UNCHECKED: Final = "the seals are keyed, and no key was given: a forger is not found; give the key"
@@ -186,8 +190,8 @@ class _Verifier:
         facts = self._facts(seals, writers)
         chained, pauses = chain_findings(period, facts)
         chained += writer_findings(period, facts)
-        if not claims.present and (text := _nothing_known(seals, period, len(files))):
-            found = [error("no-seals", f"date={day}", text)]
+        if not claims.present:
+            found = [*_nothing_known(seals, period, len(files), facts.waiting)] or found
         sealed = self._seal_findings(evidence, period, day)
         return Verified(
             findings=(*sealed, *chained, *claims.findings, *found),
@@ -242,13 +246,25 @@ class _Verifier:
         return (None if content is None else parsed(path, content).head) != head
 
 
-def _nothing_known(seals: Sequence[Seal], period: Period, files: int) -> str:
-    """Return the finding about a date without a segment in a seal; empty when none is expected."""
+def _nothing_known(
+    seals: Sequence[Seal], period: Period, files: int, waiting: Sequence[WaitingJournal]
+) -> Iterator[Finding]:
+    """Yield the finding about a date without a segment in a seal, where one is expected."""
+    place = f"date={day_of(period.begin)}"
     if files:
-        return f"no seal names one of its {counted(files, 'file')}: nothing proves its rows"
-    if any(min(seal.opened, seal.closed) < period.end for seal in seals):  # a clock may be set back
-        return ""  # the chains tell whether a gateway ran
-    return "the archive has no seal of this date or before"
+        text = f"no seal names one of its {counted(files, 'file')}: nothing proves its rows"
+        yield error("no-seals", place, text)
+    elif any(min(seal.opened, seal.closed) < period.end for seal in seals):
+        return  # the chains tell whether a gateway ran; a clock may be set back
+    elif first := next((each for each in waiting if _is_first(each, period)), None):
+        yield warning("open-journal", first.path.name, _FIRST_JOURNAL)
+    else:
+        yield error("no-seals", place, "the archive has no seal of this date or before")
+
+
+def _is_first(each: WaitingJournal, period: Period) -> bool:
+    """Return whether a running process writes the first journal of its writer since then."""
+    return each.live and each.previous is None and each.opened < period.end
 
 
 def _matters(each: Evidence, period: Period, day: date) -> bool:

@@ -184,7 +184,8 @@ FINDING_ADVICE: Final[Mapping[str, FindingAdvice]] = {
     ),
     "no-data": FindingAdvice(
         "The archive has no readable segment of the date.",
-        "Check the date and the archive's path, and whether the gateway ran.",
+        "Check the date and the archive's path, and whether the gateway ran. The first rows of a"
+        " new gateway are in the archive after a quarter of an hour, or after a stop.",
     ),
     "no-answer": FindingAdvice(
         "The command could not run.", "Read the finding; run the command in a terminal."
