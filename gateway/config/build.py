@@ -35,7 +35,7 @@ def build_routes(
 ) -> list[Route]:
     """Return one route for each source of `settings`, and the reverse route; report findings."""
     if not settings.sources:
-        _check_targets(settings, _NO_SOURCE, "unknown", context, place["to"])
+        _check_targets(settings, _NO_SOURCE, "unknown", context, place["to"], are_read=True)
     before = len(place.reader.findings)
     built = [
         route
@@ -72,9 +72,9 @@ def _build_source(
     """Return the route of a source; one over the names of another may have several patterns."""
     source, here = settings.sources[number], place["from"][number]
     endpoint = context.find(source.endpoint, here["endpoint"])
+    are_read = not place.reader.has_findings(here["tags"].at)  # a misspelt key may have captures
     if endpoint is None:
-        legal = not place.reader.has_findings(here["tags"].at)
-        _check_targets(settings, source, "unknown", context, place["to"], tags_are_legal=legal)
+        _check_targets(settings, source, "unknown", context, place["to"], are_read=are_read)
         return []
     dialect = endpoint.dialect
     if settings.retained == "forward" and "retained" in endpoint.settings.carries:
@@ -96,7 +96,7 @@ def _build_source(
         selector = here["selector"].parse(parse_selector, source.selector)
     if pattern is None or not tags_are_legal:  # the templates may use their captures
         system, to = dialect.name, place["to"]
-        _check_targets(settings, source, system, context, to, tags_are_legal=tags_are_legal)
+        _check_targets(settings, source, system, context, to, are_read=are_read)
         return []
     facts = SourceFacts(pattern, tags, {"@system": dialect.name, "@endpoint": source.endpoint})
     heartbeat = ""
@@ -135,7 +135,7 @@ def _check_targets(
     context: RouteContext,
     place: Place,
     *,
-    tags_are_legal: bool = True,
+    are_read: bool,
 ) -> None:
     """Report the faults of targets that do not depend on the captures of a source with findings."""
     texts: list[str] = []
@@ -144,8 +144,8 @@ def _check_targets(
         texts += map(str, target.payload.set.values())
     constants = {"@system": system, "@endpoint": source.endpoint}
     patterns = [written_pattern(source), *source.tags.require_tags]
-    if source.names_of is not None or not tags_are_legal:
-        patterns = []  # the captures of another route, or of tag filters with findings
+    if source.names_of is not None or not are_read:
+        patterns = []  # the captures of another route, or of tag filters that were not read
     facts = SourceFacts(assumed_captures(patterns, texts), EACH_TAG, constants)
     build_targets(settings, facts, context, place)
 

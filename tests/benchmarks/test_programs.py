@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ from tests.waiting import PATIENCE
 YAMI4 = [sys.executable, "-u", "-m", "benchmarks.yami4", "--messages"]
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """A program hears Ctrl-C also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_the_benchmark_of_yami4_ends_without_an_error() -> None:
     command = [*YAMI4, "512"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603  # fixed
@@ -24,6 +33,7 @@ def test_the_benchmark_of_yami4_ends_without_an_error() -> None:
     assert "no subscriber" in done.stdout.splitlines()[-1]
 
 
+@pytest.mark.usefixtures("heard")
 def test_the_benchmark_of_yami4_ends_by_ctrl_c_with_its_rows() -> None:
     with subprocess.Popen(  # noqa: S603  # a fixed command
         [*YAMI4, "20480", "--rate", "10240"],
@@ -58,6 +68,7 @@ def test_rows_are_printed_as_they_come_and_all_of_them_at_the_end(
     assert capsys.readouterr().out == "ended by Ctrl-C\n| n |\n| - |\n| 1 |\n"
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_run_of_all_ends_by_ctrl_c_with_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     with subprocess.Popen(  # noqa: S603  # a fixed command

@@ -126,6 +126,7 @@ def test_a_durable_subscription_that_the_server_makes_again_is_no_kept_one(
         with opened(source, sink := open_sink(settings)):
             kept = source.receive(QUIET) is not None
             found.append((source.continuity.retention, kept))
+            source.continuity.on_told()
         with opened(sink):
             headers = Headers(mode=DeliveryMode.AT_LEAST_ONCE, properties={"x": 1})
             send(sink, Message(f"{name}.a", b"", headers))

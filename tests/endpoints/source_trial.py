@@ -332,10 +332,12 @@ class Trial:
                 cut(descriptor)
 
     def _opened(self) -> None:
+        """Note the gap that the connection tells, as durably as a row."""
         if isinstance(self.source, ReportsContinuity):
             retention = self.source.continuity.retention
             if self._opens and retention is not Retention.KEPT:
                 self.told.append(retention.value)
+            self.source.continuity.on_told()
         self._opens += 1
 
     def _listen(self) -> None:
