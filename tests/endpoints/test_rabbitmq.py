@@ -618,6 +618,17 @@ def test_a_stream_with_chunks_of_many_messages_is_read_once(rabbitmq: Vhost) -> 
     assert counts == [300, 300, 300]
 
 
+def test_a_chunk_of_a_stream_may_be_larger_than_the_window(rabbitmq: Vhost) -> None:
+    """A server of 3.x sends a chunk whole; the rest of it is not more than was asked for."""
+    source = source_of(replace(rabbitmq.settings, queue_type="stream", receive_window=10))
+    with opened(source):
+        with plain_channel(rabbitmq) as channel:
+            for number in range(300):
+                channel.basic_publish(rabbitmq.settings.exchange, "t.x", f"{number}".encode())
+
+        assert numbers(collect(source, 300)) == list(range(300))
+
+
 def settled_in(store: SourceMemories) -> int:
     """The offset of the last settled message in the memory."""
     found = (store.load(ROLE) or {}).get(f"stream {QUEUE}", ["", -1, -1])

@@ -33,6 +33,7 @@ from gateway.untyped import Untyped
 
 NO_BINDINGS: Final[Sequence[topology.Binding]] = ()
 BIND_INTERVAL: Final = 30.0  # seconds; no server tells that a binding is gone
+_CHUNK: Final = 8_192  # messages; a server of 3.x sends a chunk of a stream whole
 PATIENCE: Final = 20.0  # seconds without room until what comes is skipped
 EXCHANGE_GONE: Final = "somebody deleted the exchange, and with it the bindings of the queue"
 CANCELLED: Final = "the server cancelled the consumer: its queue was deleted, or its node is down"
@@ -224,6 +225,8 @@ class RabbitmqIntake:
         if tag != expected:
             return f"the server sent delivery {tag} in place of {expected}"
         most = self._settings.receive_window * len(self._wanted.addresses)
+        if self._settings.queue_type == "stream":
+            most += _CHUNK
         if len(self.queue.unanswered) + len(self._fresh) >= most:
             return f"the server sent more messages than the {most} that were asked for"
         return ""
