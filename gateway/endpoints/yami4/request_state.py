@@ -151,7 +151,7 @@ class RequestState:
         self._leadership.follow()
         self._wait(lambda: self._closing or self._in_flight <= window - half, inf)
         self.check()
-        room = half
+        room = min(half, max(window - self._in_flight, 1))  # another sender may have been faster
         if rate:
             room = min(room, max(1, int(rate / _BURSTS)))
             now = time.monotonic()
